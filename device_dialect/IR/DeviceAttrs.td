@@ -32,15 +32,27 @@ def Device_BlockedAttr
 //                         src index of dim s = srcOffsets[s] + sum over d with srcDims[d] == s of i[d] * srcSteps[d]
 // srcDims[d] = -1: iteration dim d does not move the source (broadcast). A single region can thus be a permutation,
 // slice (any step), reversal, broadcast, spread (dstSteps > 1) or a part of a concatenation, pad or tile.
+// A size or offset that is known at run time only is written `?`; `symbolic` lists these in the order of the text.
 def Device_PieceAttr : AttrDef<Device_Dialect, "Piece"> {
   let mnemonic = "piece";
   let summary = "One rectangle of a copy";
   let parameters = (ins "int64_t":$source,
       ArrayRefParameter<"int64_t">:$sizes, ArrayRefParameter<"int64_t">:$dstOffsets, ArrayRefParameter<"int64_t">:$dstSteps,
-      ArrayRefParameter<"int64_t">:$srcDims, ArrayRefParameter<"int64_t">:$srcOffsets, ArrayRefParameter<"int64_t">:$srcSteps);
+      ArrayRefParameter<"int64_t">:$srcDims, ArrayRefParameter<"int64_t">:$srcOffsets, ArrayRefParameter<"int64_t">:$srcSteps,
+      OptionalArrayRefParameter<"::tessera::top::SizeAttr">:$symbolic);
+  let builders = [AttrBuilder<(ins "int64_t":$source, "::llvm::ArrayRef<int64_t>":$sizes, "::llvm::ArrayRef<int64_t>":$dstOffsets,
+      "::llvm::ArrayRef<int64_t>":$dstSteps, "::llvm::ArrayRef<int64_t>":$srcDims, "::llvm::ArrayRef<int64_t>":$srcOffsets,
+      "::llvm::ArrayRef<int64_t>":$srcSteps),
+      "return $_get($_ctxt, source, sizes, dstOffsets, dstSteps, srcDims, srcOffsets, srcSteps, ::llvm::ArrayRef<::tessera::top::SizeAttr>());">];
   let assemblyFormat = [{
-    `<` `source` `=` $source `,` `sizes` `=` `[` $sizes `]` `,` `dst_offsets` `=` `[` $dstOffsets `]` `,` `dst_steps` `=` `[` $dstSteps `]` `,`
-    `src_dims` `=` `[` $srcDims `]` `,` `src_offsets` `=` `[` $srcOffsets `]` `,` `src_steps` `=` `[` $srcSteps `]` `>`
+    `<` `source` `=` $source `,` `sizes` `=` custom<Numbers>($sizes) `,` `dst_offsets` `=` custom<Numbers>($dstOffsets) `,`
+    `dst_steps` `=` `[` $dstSteps `]` `,` `src_dims` `=` `[` $srcDims `]` `,` `src_offsets` `=` custom<Numbers>($srcOffsets) `,`
+    `src_steps` `=` `[` $srcSteps `]` (`,` `symbolic` `=` custom<Sizes>($symbolic)^)? `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Returns true if all sizes and offsets are numbers.
+    bool isKnown() const { return getSymbolic().empty(); }
   }];
 }
 def Device_PieceArrayAttr : TypedArrayAttrBase<Device_PieceAttr, "pieces">;

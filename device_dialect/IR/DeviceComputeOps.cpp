@@ -10,8 +10,11 @@
 #include <limits>
 
 using namespace mlir;
+using tessera::Dim;
 using tessera::knownNumElements;
 using tessera::sameSizes;
+using tessera::Shape;
+using tessera::toText;
 using tessera::typeOf;
 using namespace tessera::device;
 using verify::agree;
@@ -33,7 +36,7 @@ static int64_t largestOf(Type elementType) {
 
 /// Verifies the element types of a sum of `steps` products of x and w: all alike; floats of up to 32 bits with an f32
 /// bias; or i8/ui8/i16 x i8 + i32, summed in i32 without overflow.
-static LogicalResult verifyContraction(Operation *op, Value x, Value w, Value bias, bool integerWeights, int64_t steps,
+static LogicalResult verifyContraction(Operation *op, Value x, Value w, Value bias, bool integerWeights, Dim steps,
                                        std::optional<int64_t> sumBound, StringRef types, StringRef overflow) {
   Type xType = typeOf(x).getElementType(), wType = typeOf(w).getElementType();
   Type biasType = bias ? typeOf(bias).getElementType() : Type();
@@ -61,15 +64,15 @@ static LogicalResult verifyContraction(Operation *op, Value x, Value w, Value bi
     return success();
   }
   int64_t most = kLargestSum / (largestOf(xType) * largestOf(wType));
-  if (!ShapedType::isDynamic(steps) && steps > most) {
-    return op->emitOpError() << "sums " << steps << " products of " << xType << " and " << wType << " in i32, allowed "
-                             << most << " so that no sum can overflow (" << overflow << ")";
+  if (!steps.isUnknown() && maxOf(steps) > most) {
+    return op->emitOpError() << "sums " << maxOf(steps) << " products of " << xType << " and " << wType
+                             << " in i32, allowed " << most << " so that no sum can overflow (" << overflow << ")";
   }
   return success();
 }
 
 /// Verifies the scales of integer weights for a float x with `depth` steps and `channels` columns.
-static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t group, int64_t depth, int64_t channels,
+static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t group, Dim depth, Dim channels,
                                   StringRef label) {
   if (!scales) {
     if (group == 0) {
@@ -82,7 +85,7 @@ static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t 
     return op->emitOpError() << "scales of " << element << " with weightGroup " << group
                              << ", allowed f32 with a positive weightGroup and a float first operand (" << label << ")";
   }
-  return verify::dims(op, scales, {int64_t(llvm::divideCeil(depth, group)), channels}, "scales", label);
+  return verify::dims(op, scales, {ceilDiv(depth, group), channels}, "scales", label);
 }
 
 static LogicalResult verifyPacking(Operation *op, PackingInterface packing, Value weights) {
@@ -110,14 +113,14 @@ static bool fitsChannels(RankedTensorType extra, RankedTensorType y) {
   if (knownNumElements(extra) == 1 || sameSizes(extra, y)) {
     return true;
   }
-  ArrayRef<int64_t> dims = extra.getShape();
-  for (auto [i, dim] : llvm::enumerate(dims)) {
-    int64_t at = y.getRank() - dims.size() + i;
-    if (dim != (at == 1 ? y.getDimSize(1) : 1)) {
+  Shape dims = extra;
+  for (size_t i = 0; i < dims.rank(); ++i) {
+    int64_t at = y.getRank() - int64_t(dims.rank()) + int64_t(i);
+    if (!sameSize(dims[i], at == 1 ? Shape(y)[1] : Dim(1))) {
       return false;
     }
   }
-  return static_cast<int64_t>(dims.size()) >= y.getRank() - 1;
+  return static_cast<int64_t>(dims.rank()) >= y.getRank() - 1;
 }
 
 bool ConvOp::canReadExtra(Value extra) {
@@ -143,37 +146,30 @@ ArrayRef<int64_t> ConvOp::getWeightShape() {
 }
 
 LogicalResult ConvOp::verify() {
-  ArrayRef<int64_t> x = typeOf(getX()).getShape(), y = typeOf(getY()).getShape();
-  ArrayRef<int64_t> w = getWeightShape();
-  if ((x.size() != 4 && x.size() != 5) || w.size() != x.size() || y.size() != x.size()) { // conv_c1
-    return emitOpError() << "ranks of x, w and y are " << x.size() << ", " << w.size() << ", " << y.size()
+  Shape x = getX(), y = getY(), w = getWeightShape();
+  if ((x.rank() != 4 && x.rank() != 5) || w.rank() != x.rank() || y.rank() != x.rank()) { // conv_c1
+    return emitOpError() << "ranks of x, w and y are " << x.rank() << ", " << w.rank() << ", " << y.rank()
                          << ", allowed all 4 or all 5 (conv_c1)";
   }
-  size_t spatial = x.size() - 2;
+  size_t spatial = x.rank() - 2;
   if (failed(verifyWindow(*this, spatial, getStrides(), getPads(), getDilations(), "conv_c2"))) {
     return failure();
   }
   int64_t groups = getGroups();
-  if (groups < 1 || (!ShapedType::isDynamic(x[1]) && x[1] % groups) || w[0] % groups ||
-      !agree(x[1], w[1] * groups)) { // conv_c3
-    return emitOpError() << groups << " groups do not divide C = " << x[1] << " and OC = " << w[0]
-                         << " with C / groups = " << w[1] << " (conv_c3)";
+  if (groups < 1 || !isMultipleOf(w[0], groups) || !agree(x[1], w[1] * groups)) { // conv_c3
+    return emitOpError() << groups << " groups do not divide C = " << toText(x[1]) << " and OC = " << toText(w[0])
+                         << " with C / groups = " << toText(w[1]) << " (conv_c3)";
   }
   if (getBias() && failed(verify::dims(*this, getBias(), {w[0]}, "bias", "conv_c4"))) {
     return failure();
   }
-  SmallVector<int64_t> expected{x[0], w[0]};
+  SmallVector<Dim> expected{x[0], w[0]};
   for (size_t d = 0; d < spatial; ++d) {
-    int64_t extent = getDilations()[d] * (w[d + 2] - 1) + 1;
-    int64_t room = x[d + 2] + getPads()[d] + getPads()[d + spatial] - extent;
-    expected.push_back(ShapedType::isDynamic(x[d + 2]) ? ShapedType::kDynamic
-                       : room < 0                      ? 0
-                                                       : room / getStrides()[d] + 1);
+    Dim extent = Dim(getDilations()[d]) * (w[d + 2] - 1) + 1;
+    Dim positions = floorDiv(x[d + 2] + getPads()[d] + getPads()[d + spatial] - extent, getStrides()[d]) + 1;
+    expected.push_back(max(positions, 0));
   }
-  int64_t steps = 1;
-  for (int64_t dim : w.drop_front()) {
-    steps = ShapedType::isDynamic(dim) || ShapedType::isDynamic(steps) ? ShapedType::kDynamic : steps * dim;
-  }
+  Dim steps = countElements(w.dropFront());
   return success(succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
                  succeeded(verifyContraction(*this, getX(), getW(), getBias(), getScales() || getPacking(), steps,
                                              getSumBound(), "conv_c8", "conv_c9")) &&
@@ -197,27 +193,28 @@ static bool touches(int64_t start, int64_t kernel, int64_t dilation, int64_t lo,
 }
 
 LogicalResult PoolOp::verify() {
-  ArrayRef<int64_t> x = typeOf(getX()).getShape(), y = typeOf(getY()).getShape();
-  if ((x.size() != 4 && x.size() != 5) || y.size() != x.size()) { // pool_c1
-    return emitOpError() << "ranks of x and y are " << x.size() << ", " << y.size()
+  Shape x = getX(), y = getY();
+  if ((x.rank() != 4 && x.rank() != 5) || y.rank() != x.rank()) { // pool_c1
+    return emitOpError() << "ranks of x and y are " << x.rank() << ", " << y.rank()
                          << ", allowed both 4 or both 5 (pool_c1)";
   }
-  size_t spatial = x.size() - 2;
+  size_t spatial = x.rank() - 2;
   if (failed(verify::entries(*this, getKernel(), spatial, 1, "kernel", "pool_c2")) ||
       failed(verifyWindow(*this, spatial, getStrides(), getPads(), getDilations(), "pool_c2"))) {
     return failure();
   }
-  if (!agree(x[0], y[0]) || !agree(x[1], y[1]) || llvm::any_of(y, [](int64_t dim) { return dim == 0; })) { // pool_c4
-    return emitOpError() << "result dims " << verify::printDims(y) << " do not fit operand dims "
-                         << verify::printDims(x) << " (pool_c4)";
+  if (!agree(x[0], y[0]) || !agree(x[1], y[1]) ||
+      llvm::any_of(y.dims(), [](Dim dim) { return dim.is(0); })) { // pool_c4
+    return emitOpError() << "result dims " << verify::printDims(y.dims()) << " do not fit operand dims "
+                         << verify::printDims(x.dims()) << " (pool_c4)";
   }
   for (size_t d = 0; d < spatial; ++d) {
-    int64_t size = x[d + 2], begin = getPads()[d], end = getPads()[d + spatial];
-    if (ShapedType::isDynamic(size) || ShapedType::isDynamic(y[d + 2])) {
+    if (!x[d + 2].isKnown() || !y[d + 2].isKnown()) {
       continue;
     }
+    int64_t size = x[d + 2].value(), begin = getPads()[d], end = getPads()[d + spatial];
     bool padded = getKind() == PoolKind::avg && getCountIncludePad();
-    for (int64_t o = 0; o < y[d + 2]; ++o) {
+    for (int64_t o = 0; o < y[d + 2].value(); ++o) {
       int64_t start = o * getStrides()[d] - begin;
       if (!touches(start, getKernel()[d], getDilations()[d], padded ? -begin : 0,
                    padded ? size + end : size)) { // pool_c3
@@ -240,15 +237,16 @@ Type MatMulOp::getAccumulatorType() { return sumType(typeOf(getA()).getElementTy
 /// Returns true for y's shape, one value per column, one per row, or a single value.
 bool MatMulOp::canReadExtra(Value extra) {
   RankedTensorType type = typeOf(extra), y = typeOf(getY());
-  ArrayRef<int64_t> dims = type.getShape(), result = y.getShape();
+  Shape dims = type, result = y;
   if (!isEpilogueElement(type.getElementType())) {
     return false;
   }
-  if (type.getNumElements() == 1 || dims == result) {
+  if (knownNumElements(type) == 1 || sameSizes(dims, result)) {
     return true;
   }
-  bool column = dims.back() == result.back() && llvm::all_of(dims.drop_back(), [](int64_t dim) { return dim == 1; });
-  bool row = dims.back() == 1 && dims.drop_back() == result.drop_back();
+  bool column =
+      sameSize(dims.back(), result.back()) && llvm::all_of(dims.dropBack().dims(), [](Dim dim) { return dim.is(1); });
+  bool row = dims.back().is(1) && sameSizes(dims.dropBack(), result.dropBack());
   return column || row;
 }
 
@@ -257,26 +255,25 @@ ArrayRef<int64_t> MatMulOp::getWeightShape() {
 }
 
 LogicalResult MatMulOp::verify() {
-  ArrayRef<int64_t> a = typeOf(getA()).getShape();
-  ArrayRef<int64_t> b = getWeightShape();
-  if (a.size() < 2 || b.size() < 2) { // matmul_c1
-    return emitOpError() << "ranks of a and b are " << a.size() << ", " << b.size() << ", allowed from 2 (matmul_c1)";
+  Shape a = getA(), b = getPacking() ? Shape(getWeightShape()) : Shape(getB());
+  if (a.rank() < 2 || b.rank() < 2) { // matmul_c1
+    return emitOpError() << "ranks of a and b are " << a.rank() << ", " << b.rank() << ", allowed from 2 (matmul_c1)";
   }
-  int64_t m = a[a.size() - (getTransA() ? 1 : 2)], ka = a[a.size() - (getTransA() ? 2 : 1)];
-  int64_t kb = b[b.size() - (getTransB() ? 1 : 2)], n = b[b.size() - (getTransB() ? 2 : 1)];
+  Dim m = a[a.rank() - (getTransA() ? 1 : 2)], ka = a[a.rank() - (getTransA() ? 2 : 1)];
+  Dim kb = b[b.rank() - (getTransB() ? 1 : 2)], n = b[b.rank() - (getTransB() ? 2 : 1)];
   if (!agree(ka, kb)) { // matmul_c2
-    return emitOpError() << "a has K = " << ka << ", b has K = " << kb << " (matmul_c2)";
+    return emitOpError() << "a has K = " << toText(ka) << ", b has K = " << toText(kb) << " (matmul_c2)";
   }
-  size_t rank = std::max(a.size(), b.size());
-  SmallVector<int64_t> expected(rank - 2, 1);
-  for (ArrayRef<int64_t> shape : {a, b}) {
-    for (size_t i = 2; i < shape.size(); ++i) {
-      int64_t &dim = expected[rank - 1 - i], other = shape[shape.size() - 1 - i];
-      if (dim != 1 && other != 1 && !agree(dim, other)) { // matmul_c3
-        return emitOpError() << "batch dims of a and b, " << dim << " and " << other
+  size_t rank = std::max(a.rank(), b.rank());
+  SmallVector<Dim> expected(rank - 2, 1);
+  for (Shape shape : {a, b}) {
+    for (size_t i = 2; i < shape.rank(); ++i) {
+      Dim &dim = expected[rank - 1 - i], other = shape[shape.rank() - 1 - i];
+      if (!dim.is(1) && !other.is(1) && !agree(dim, other)) { // matmul_c3
+        return emitOpError() << "batch dims of a and b, " << toText(dim) << " and " << toText(other)
                              << ", do not broadcast (matmul_c3)";
       }
-      dim = dim == 1 ? other : dim;
+      dim = dim.is(1) ? other : dim;
     }
   }
   if (getBias() && failed(verify::dims(*this, getBias(), {n}, "bias", "matmul_c4"))) {
@@ -300,7 +297,7 @@ LogicalResult MapOp::verify() {
   SmallVector<Type> arguments;
   for (Value input : getInputs()) {
     arguments.push_back(scalarType(typeOf(input).getElementType()));
-    if (failed(verify::broadcasts(*this, typeOf(input).getShape(), y.getShape(), "operand", "map_c1"))) {
+    if (failed(verify::broadcasts(*this, Shape(input).dims(), Shape(y).dims(), "operand", "map_c1"))) {
       return failure();
     }
   }
@@ -326,13 +323,13 @@ LogicalResult LutOp::verify() {
     return emitOpError() << "table has elements " << typeOf(getTable()).getElementType() << ", expected the result's "
                          << element << " (lut_c2)";
   }
-  ArrayRef<int64_t> x = typeOf(getX()).getShape();
-  SmallVector<int64_t> table = {256};
-  if (x.size() == 4 && hasTablePerChannel()) {
+  Shape x = getX();
+  SmallVector<Dim> table = {256};
+  if (x.rank() == 4 && hasTablePerChannel()) {
     table.insert(table.begin(), x[1]);
   }
   return success(succeeded(verify::dims(*this, getTable(), table, "table", "lut_c2")) &&
-                 succeeded(verify::dims(*this, getY(), typeOf(getX()).getShape(), "result", "lut_c3")));
+                 succeeded(verify::dims(*this, getY(), x.dims(), "result", "lut_c3")));
 }
 
 Region &ReduceOp::getEpilogueRegion() { return getEpilogue(); }
@@ -353,7 +350,7 @@ LogicalResult ReduceOp::verify() {
   if (failed(verify::axes(*this, getAxes(), x.getRank(), "reduce_c1"))) {
     return failure();
   }
-  SmallVector<int64_t> expected(x.getShape());
+  SmallVector<Dim> expected = Shape(x).dims();
   for (int64_t axis : getAxes()) {
     expected[axis] = 1;
   }
@@ -391,7 +388,7 @@ LogicalResult NormOp::verify() {
   }
   for (Value parameter : {getScale(), getBias()}) {
     if (parameter &&
-        failed(verify::dims(*this, parameter, x.getShape().drop_front(getAxis()), "scale or bias", "norm_c2"))) {
+        failed(verify::dims(*this, parameter, Shape(x).dropFront(getAxis()).dims(), "scale or bias", "norm_c2"))) {
       return failure();
     }
   }
@@ -403,7 +400,7 @@ LogicalResult NormOp::verify() {
   if (!getEpilogue().empty() && failed(verify::epilogue(*this, "norm_c4"))) {
     return failure();
   }
-  return verify::dims(*this, getY(), x.getShape(), "result", "norm_c3");
+  return verify::dims(*this, getY(), Shape(x).dims(), "result", "norm_c3");
 }
 
 Region &NormOp::getEpilogueRegion() { return getEpilogue(); }
@@ -424,7 +421,7 @@ int64_t AttentionOp::mostDepth() { return std::numeric_limits<int32_t>::max() / 
 
 AttentionOp::View AttentionOp::view(unsigned index) {
   RankedTensorType type = typeOf(index < 3 ? getOperand(index) : getY());
-  SmallVector<int64_t> dense = type.hasStaticShape() ? denseStrides(type.getShape()) : SmallVector<int64_t>();
+  SmallVector<int64_t> dense = Shape(type).isKnown() ? denseStrides(Shape(type).values()) : SmallVector<int64_t>();
   if (!getViews()) {
     return {SmallVector<int64_t>(type.getShape()), dense, 0};
   }
@@ -443,6 +440,11 @@ AttentionOp::View AttentionOp::view(unsigned index) {
   return view;
 }
 
+SmallVector<Dim> AttentionOp::viewSizes(unsigned index) {
+  return getViews() ? llvm::map_to_vector(view(index).sizes, [](int64_t size) { return Dim(size); })
+                    : Shape(index < 3 ? getOperand(index) : Value(getY())).dims();
+}
+
 /// Verifies (C5) for the view of operand |index|, or of the result (3).
 static LogicalResult verifyView(AttentionOp op, unsigned index) {
   auto piece = cast<PieceAttr>((*op.getViews())[index]);
@@ -451,14 +453,14 @@ static LogicalResult verifyView(AttentionOp op, unsigned index) {
   auto isZero = [](int64_t i) { return i == 0; };
   auto isOne = [](int64_t i) { return i == 1; };
   bool fits =
-      piece.getSource() == 0 && piece.getDstOffsets().size() == rank && piece.getDstSteps().size() == rank &&
-      piece.getSrcDims().size() == rank && piece.getSrcSteps().size() == rank && rank >= 2 &&
-      piece.getSrcOffsets().size() == sources && llvm::all_of(piece.getDstOffsets(), isZero) &&
+      piece.isKnown() && piece.getSource() == 0 && piece.getDstOffsets().size() == rank &&
+      piece.getDstSteps().size() == rank && piece.getSrcDims().size() == rank && piece.getSrcSteps().size() == rank &&
+      rank >= 2 && piece.getSrcOffsets().size() == sources && llvm::all_of(piece.getDstOffsets(), isZero) &&
       llvm::all_of(piece.getDstSteps(), isOne) &&
       llvm::all_of(piece.getSizes(), [](int64_t size) { return size >= 0; }) &&
       llvm::all_of(piece.getSrcDims(), [&](int64_t s) { return s >= (index < 3 ? -1 : 0) && s < int64_t(sources); });
   if (fits && index < 3) {
-    for (auto [range, size] : llvm::zip_equal(sourceRanges(piece, sources), type.getShape())) {
+    for (auto [range, size] : llvm::zip_equal(sourceRanges(piece, sources), Shape(type).values())) {
       fits &= pieceElements(piece) == 0 || (range.first >= 0 && range.last < size);
     }
   } else if (fits) {
@@ -490,7 +492,7 @@ static LogicalResult verifyIntegers(AttentionOp op) {
            << ", allowed levels from 1 to 255 and a valueScale on i8 operands with an f32 mask and result, "
               "or neither attribute (attention_c7)";
   }
-  int64_t keys = op.view(2).sizes.end()[-2], depth = op.view(0).sizes.back();
+  int64_t keys = maxOf(op.viewSizes(2).end()[-2]), depth = maxOf(op.viewSizes(0).back());
   if (fits && (keys > AttentionOp::mostKeys(levels) || depth > AttentionOp::mostDepth())) { // attention_c8
     return op.emitOpError() << "sums " << keys << " keys and a depth of " << depth << ", allowed are "
                             << AttentionOp::mostKeys(levels) << " and " << AttentionOp::mostDepth()
@@ -505,7 +507,7 @@ LogicalResult AttentionOp::verify() {
       Type element = cast<RankedTensorType>(type).getElementType();
       return isSummedInF32(element) || element.isSignlessInteger(8);
     };
-    auto isKnown = [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); };
+    auto isKnown = [](Type type) { return Shape(cast<RankedTensorType>(type)).isKnown(); };
     Operation *op = getOperation();
     if (getViews()->size() != 4 || !llvm::all_of(op->getOperandTypes(), isPlain) ||
         (getEpilogue().empty() && !isPlain(getY().getType())) || !llvm::all_of(op->getOperandTypes(), isKnown) ||
@@ -523,26 +525,27 @@ LogicalResult AttentionOp::verify() {
   if (!getEpilogue().empty() && failed(verify::epilogue(*this, "attention_c6"))) {
     return failure();
   }
-  SmallVector<int64_t> q = view(0).sizes, k = view(1).sizes, v = view(2).sizes;
+  SmallVector<Dim> q = viewSizes(0), k = viewSizes(1), v = viewSizes(2);
   size_t rank = q.size();
   if (rank < 2 || k.size() != rank || v.size() != rank) { // attention_c2
     return emitOpError() << "ranks of q, k and v are " << rank << ", " << k.size() << ", " << v.size()
                          << ", allowed equal and from 2 (attention_c2)";
   }
   if (!agree(q[rank - 1], k[rank - 1]) || !agree(k[rank - 2], v[rank - 2])) { // attention_c1
-    return emitOpError() << "E of q and k are " << q[rank - 1] << " and " << k[rank - 1] << ", T of k and v are "
-                         << k[rank - 2] << " and " << v[rank - 2] << " (attention_c1)";
+    return emitOpError() << "E of q and k are " << toText(q[rank - 1]) << " and " << toText(k[rank - 1])
+                         << ", T of k and v are " << toText(k[rank - 2]) << " and " << toText(v[rank - 2])
+                         << " (attention_c1)";
   }
-  ArrayRef<int64_t> batch = ArrayRef(q).drop_back(2);
-  SmallVector<int64_t> scores(batch), result(batch);
+  ArrayRef<Dim> batch = ArrayRef(q).drop_back(2);
+  SmallVector<Dim> scores(batch), result(batch);
   scores.append({q[rank - 2], k[rank - 2]});
   result.append({q[rank - 2], v[rank - 1]});
   if (failed(verify::broadcasts(*this, ArrayRef(k).drop_back(2), batch, "k's batch", "attention_c3")) ||
       failed(verify::broadcasts(*this, ArrayRef(v).drop_back(2), batch, "v's batch", "attention_c3")) ||
-      (getMask() && failed(verify::broadcasts(*this, typeOf(getMask()).getShape(), scores, "mask", "attention_c3")))) {
+      (getMask() && failed(verify::broadcasts(*this, Shape(getMask()).dims(), scores, "mask", "attention_c3")))) {
     return failure();
   }
-  SmallVector<int64_t> y = view(3).sizes;
+  SmallVector<Dim> y = viewSizes(3);
   bool isResult = y.size() == rank && llvm::all_of(llvm::zip_equal(y, result), [](auto both) {
                     return agree(std::get<0>(both), std::get<1>(both));
                   });
@@ -556,8 +559,12 @@ LogicalResult AttentionOp::verify() {
 int64_t AttentionOp::countFlops() { return 2 * countMacs(); }
 
 int64_t AttentionOp::countMacs() {
-  SmallVector<int64_t> q = view(0).sizes, v = view(2).sizes;
-  return ShapedType::getNumElements(ArrayRef(q).drop_back()) * v[v.size() - 2] * (q.back() + v.back());
+  SmallVector<Dim> q = viewSizes(0), v = viewSizes(2);
+  Dim macs = v[v.size() - 2] * (q.back() + v.back());
+  for (Dim size : ArrayRef(q).drop_back()) {
+    macs *= size;
+  }
+  return likelyCount(macs);
 }
 
 LogicalResult RecurrentOp::verify() {
@@ -578,12 +585,12 @@ LogicalResult RecurrentOp::verify() {
     return emitOpError() << getActivations().size() << " activations " << getActivations() << ", expected " << needed
                          << " of ONNX's names (recurrent_c3)";
   }
-  ArrayRef<int64_t> x = typeOf(getX()).getShape();
-  if (x.size() != 3) { // recurrent_c1
-    return emitOpError() << "x has rank " << x.size() << ", allowed 3 (recurrent_c1)";
+  Shape x = getX();
+  if (x.rank() != 3) { // recurrent_c1
+    return emitOpError() << "x has rank " << x.rank() << ", allowed 3 (recurrent_c1)";
   }
   int64_t h = getHiddenSize(), gh = gates * h, d = directions;
-  auto check = [&](Value value, ArrayRef<int64_t> dims, StringRef what) {
+  auto check = [&](Value value, ArrayRef<Dim> dims, StringRef what) {
     return !value || succeeded(verify::dims(*this, value, dims, what, "recurrent_c1"));
   };
   if (getPacking() && getW()) { // recurrent_c4

@@ -191,8 +191,10 @@ def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["
       ::llvm::SmallVector<int64_t> sizes, strides;
       int64_t offset = 0;
     };
-    /// Returns the view of q, k, v (0, 1, 2) or y (3).
+    /// Returns the view of q, k, v (0, 1, 2) or y (3). If a size is symbolic, it is `?` and there are no strides.
     View view(unsigned index);
+    /// Returns the sizes of the view, which may be symbolic.
+    ::llvm::SmallVector<::tessera::Dim> viewSizes(unsigned index);
     /// Returns true if q, k and v are integers.
     bool isOfIntegers() { return getLevels().has_value(); }
     /// Return the largest numbers of keys and depth for which sums of products fit i32.

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -15,6 +16,26 @@ using namespace tessera::device;
 #include "device_dialect/IR/DeviceDialect.cpp.inc"
 #include "device_dialect/IR/DeviceInterfaces.cpp.inc"
 #include "device_dialect/IR/PackingInterface.cpp.inc"
+
+/// Parses and prints a list of numbers in brackets; `?` stands for a symbolic one.
+static ParseResult parseNumbers(AsmParser &parser, SmallVector<int64_t> &numbers) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
+    numbers.push_back(ShapedType::kDynamic);
+    return succeeded(parser.parseOptionalQuestion()) ? ParseResult(success()) : parser.parseInteger(numbers.back());
+  });
+}
+
+static void printNumbers(AsmPrinter &printer, ArrayRef<int64_t> numbers) {
+  printer << '[';
+  llvm::interleaveComma(numbers, printer, [&](int64_t number) {
+    if (ShapedType::isDynamic(number)) {
+      printer << '?';
+    } else {
+      printer << number;
+    }
+  });
+  printer << ']';
+}
 
 #define GET_ATTRDEF_CLASSES
 #include "device_dialect/IR/DeviceAttrs.cpp.inc"
@@ -53,6 +74,20 @@ LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementT
   }
   if (!getSizes().empty() && ShapedType::isDynamic(shape[1])) { // blocked_c3
     return emitError() << "the number of channels of a channel-blocked tensor must be a number (blocked_c3)";
+  }
+  return success();
+}
+
+LogicalResult PieceAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t, ArrayRef<int64_t> sizes,
+                                ArrayRef<int64_t> dstOffsets, ArrayRef<int64_t>, ArrayRef<int64_t>,
+                                ArrayRef<int64_t> srcOffsets, ArrayRef<int64_t>,
+                                ArrayRef<tessera::top::SizeAttr> symbolic) {
+  auto open = llvm::concat<const int64_t>(sizes, dstOffsets, srcOffsets);
+  int64_t count = llvm::count_if(open, [](int64_t number) { return ShapedType::isDynamic(number); });
+  bool isComplete = llvm::all_of(symbolic, [](tessera::top::SizeAttr size) { return tessera::Dim(size).isSymbolic(); });
+  if (count != int64_t(symbolic.size()) || !isComplete) { // piece_c1
+    return emitError() << count << " sizes and offsets are symbolic, but " << symbolic.size()
+                       << " expressions are listed (piece_c1)";
   }
   return success();
 }

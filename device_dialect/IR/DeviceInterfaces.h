@@ -5,6 +5,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopInterfaces.h"
 
 namespace tessera::device {
@@ -18,6 +19,8 @@ enum class OperandLayout {
 
 /// Returns the operations in the regions of |op|, at least one, for each element of its results.
 int64_t countRegionFlops(mlir::Operation *op);
+/// Returns the number |count| if all symbols have their likely values; 0 if it is unknown.
+int64_t likelyCount(Dim count);
 } // namespace tessera::device
 
 #include "device_dialect/IR/DeviceInterfaces.h.inc"

@@ -8,6 +8,9 @@
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
+using tessera::Dim;
+using tessera::Shape;
+using tessera::toText;
 using tessera::typeOf;
 using namespace tessera::device;
 using verify::agree;
@@ -30,34 +33,69 @@ static LogicalResult verifyPieceRanks(CopyOp op, PieceAttr piece, size_t index) 
     return op.emitOpError() << "the arrays of piece " << index << " do not have the ranks of the result, " << rank
                             << ", and of source " << piece.getSource() << ", " << sourceRank << " (copy_c2)";
   }
+  SmallVector<Dim> sizes = SymbolicPiece(piece).sizes;
   for (size_t d = 0; d < rank; ++d) {
-    if (piece.getSrcDims()[d] < -1 || piece.getSrcDims()[d] >= sourceRank || piece.getSizes()[d] < 1 ||
+    Dim size = sizes[d];
+    if (piece.getSrcDims()[d] < -1 || piece.getSrcDims()[d] >= sourceRank || maxOf(size) < 1 ||
         piece.getDstSteps()[d] < 1) {
       return op.emitOpError() << "dim " << d << " of piece " << index << " has source dim " << piece.getSrcDims()[d]
-                              << ", size " << piece.getSizes()[d] << ", result step " << piece.getDstSteps()[d]
+                              << ", size " << toText(size) << ", result step " << piece.getDstSteps()[d]
                               << " (copy_c2)";
     }
   }
   return success();
 }
 
-static LogicalResult verifyPieceBounds(CopyOp op, PieceAttr piece, size_t index) {
-  ArrayRef<int64_t> y = typeOf(op.getY()).getShape();
-  ArrayRef<int64_t> x = typeOf(op.getSources()[piece.getSource()]).getShape();
-  SmallVector<Range> ranges = sourceRanges(piece, x.size());
-  for (size_t s = 0; s < x.size(); ++s) {
-    if (ranges[s].first < 0 || (!ShapedType::isDynamic(x[s]) && ranges[s].last >= x[s])) { // copy_c3
-      return op.emitOpError() << "piece " << index << " reads " << ranges[s].first << ".." << ranges[s].last
-                              << " of source dim " << s << ", which has " << x[s] << " (copy_c3)";
+/// Returns true if a region of first to last index lies inside a dim of |size|, as far as known: of symbolic numbers,
+/// only what is wrong for all values of the symbols is rejected.
+static bool liesInside(Dim first, Dim last, Dim size) {
+  return maxOf(first) >= 0 && (size.isUnknown() || maxOf(size - 1 - last) >= 0);
+}
+
+static LogicalResult verifyPieceBounds(CopyOp op, PieceAttr attr, size_t index) {
+  Shape y = op.getY(), x = op.getSources()[attr.getSource()];
+  SymbolicPiece piece(attr);
+  SmallVector<Dim> first(piece.srcOffsets), last(piece.srcOffsets);
+  for (size_t d = 0; d < y.rank(); ++d) {
+    if (int64_t s = piece.srcDims[d]; s >= 0) {
+      (piece.srcSteps[d] < 0 ? first : last)[s] += (piece.sizes[d] - 1) * piece.srcSteps[d];
     }
   }
-  for (size_t d = 0; d < y.size(); ++d) {
-    int64_t first = piece.getDstOffsets()[d];
-    int64_t last = first + (piece.getSizes()[d] - 1) * piece.getDstSteps()[d];
-    if (first < 0 || (!ShapedType::isDynamic(y[d]) && last >= y[d])) { // copy_c3
-      return op.emitOpError() << "piece " << index << " writes " << first << ".." << last << " of result dim " << d
-                              << ", which has " << y[d] << " (copy_c3)";
+  for (size_t s = 0; s < x.rank(); ++s) {
+    if (!liesInside(first[s], last[s], x[s])) { // copy_c3
+      return op.emitOpError() << "piece " << index << " reads " << toText(first[s]) << ".." << toText(last[s])
+                              << " of source dim " << s << ", which has " << toText(x[s]) << " (copy_c3)";
     }
+  }
+  for (size_t d = 0; d < y.rank(); ++d) {
+    Dim end = piece.dstOffsets[d] + (piece.sizes[d] - 1) * piece.dstSteps[d];
+    if (!liesInside(piece.dstOffsets[d], end, y[d])) { // copy_c3
+      return op.emitOpError() << "piece " << index << " writes " << toText(piece.dstOffsets[d]) << ".." << toText(end)
+                              << " of result dim " << d << ", which has " << toText(y[d]) << " (copy_c3)";
+    }
+  }
+  return success();
+}
+
+/// Verifies (C4). Overlaps of symbolic pieces are not checked.
+static LogicalResult verifyCover(CopyOp op, ArrayRef<PieceAttr> pieces) {
+  bool isKnown = llvm::all_of(pieces, [](PieceAttr piece) { return piece.isKnown(); });
+  if (std::optional<std::pair<size_t, size_t>> clash = isKnown ? findOverlap(pieces) : std::nullopt) { // copy_c4
+    return op.emitOpError() << "pieces " << clash->first << " and " << clash->second
+                            << " overlap in the result (copy_c4)";
+  }
+  Dim all = countElements(Shape(op.getY())), covered = 0;
+  for (PieceAttr piece : pieces) {
+    Dim elements = 1;
+    for (Dim size : SymbolicPiece(piece).sizes) {
+      elements *= size;
+    }
+    covered += elements;
+  }
+  tessera::SizeRange rest = rangeOf(all - covered);
+  if (!op.getFill() && !all.isUnknown() && (rest.min > 0 || rest.max < 0)) { // copy_c4
+    return op.emitOpError() << "the pieces cover " << toText(covered) << " of " << toText(all)
+                            << " elements and there is no fill (copy_c4)";
   }
   return success();
 }
@@ -76,20 +114,7 @@ LogicalResult CopyOp::verify() {
       return failure();
     }
   }
-  if (std::optional<std::pair<size_t, size_t>> clash = findOverlap(pieces)) { // copy_c4
-    return emitOpError() << "pieces " << clash->first << " and " << clash->second << " overlap in the result (copy_c4)";
-  }
-  if (!getFill() && y.hasStaticShape()) {
-    int64_t covered = 0;
-    for (PieceAttr piece : pieces) {
-      covered += pieceElements(piece);
-    }
-    if (covered != y.getNumElements()) { // copy_c4
-      return emitOpError() << "the pieces cover " << covered << " of " << y.getNumElements()
-                           << " elements and there is no fill (copy_c4)";
-    }
-  }
-  return success();
+  return verifyCover(*this, pieces);
 }
 
 LogicalResult ReshapeOp::verify() {
@@ -98,9 +123,10 @@ LogicalResult ReshapeOp::verify() {
     return emitOpError() << "operand elements are " << x.getElementType() << ", result elements " << y.getElementType()
                          << " (reshape_c2)";
   }
-  if (x.hasStaticShape() && y.hasStaticShape()) {
-    if (x.getNumElements() != y.getNumElements()) { // reshape_c1
-      return emitOpError() << "the operand has " << x.getNumElements() << " elements, the result " << y.getNumElements()
+  if (Shape(x).isDetermined() && Shape(y).isDetermined()) {
+    Dim from = countElements(Shape(x)), to = countElements(Shape(y));
+    if (!verify::agree(from, to)) { // reshape_c1
+      return emitOpError() << "the operand has " << toText(from) << " elements, the result " << toText(to)
                            << " (reshape_c1)";
     }
     if (!sameBytes(x, y)) { // reshape_c3
@@ -115,14 +141,14 @@ LogicalResult ReshapeOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult GatherOp::verify() {
-  ArrayRef<int64_t> x = typeOf(getX()).getShape();
-  if (failed(verify::axis(*this, getAxis(), x.size(), "gather_c1")) ||
+  Shape x = getX();
+  if (failed(verify::axis(*this, getAxis(), x.rank(), "gather_c1")) ||
       failed(verify::indexType(*this, getIndices(), "gather_c2"))) {
     return failure();
   }
-  SmallVector<int64_t> expected(x.take_front(getAxis()));
-  llvm::append_range(expected, typeOf(getIndices()).getShape());
-  llvm::append_range(expected, x.drop_front(getAxis() + 1));
+  SmallVector<Dim> expected = x.dropBack(x.rank() - getAxis()).dims();
+  llvm::append_range(expected, Shape(getIndices()).dims());
+  llvm::append_range(expected, x.dropFront(getAxis() + 1).dims());
   return verify::dims(*this, getY(), expected, "result", "gather_c3");
 }
 
@@ -136,51 +162,49 @@ LogicalResult GatherElementsOp::verify() {
     return emitOpError() << "x has rank " << x.getRank() << ", indices " << indices.getRank()
                          << " (gather_elements_c2)";
   }
-  return verify::dims(*this, getY(), indices.getShape(), "result", "gather_elements_c3");
+  return verify::dims(*this, getY(), Shape(indices).dims(), "result", "gather_elements_c3");
 }
 
 LogicalResult GatherNdOp::verify() {
-  ArrayRef<int64_t> x = typeOf(getX()).getShape();
-  ArrayRef<int64_t> indices = typeOf(getIndices()).getShape();
+  Shape x = getX(), indices = getIndices();
   int64_t batch = getBatchDims();
-  if (batch < 0 || batch >= static_cast<int64_t>(x.size()) ||
-      batch >= static_cast<int64_t>(indices.size())) { // gather_nd_c1
-    return emitOpError() << "batchDims " << batch << " is not below the ranks " << x.size() << " and " << indices.size()
+  if (batch < 0 || batch >= static_cast<int64_t>(x.rank()) ||
+      batch >= static_cast<int64_t>(indices.rank())) { // gather_nd_c1
+    return emitOpError() << "batchDims " << batch << " is not below the ranks " << x.rank() << " and " << indices.rank()
                          << " (gather_nd_c1)";
   }
   if (failed(verify::indexType(*this, getIndices(), "gather_nd_c2"))) {
     return failure();
   }
-  int64_t tuple = indices.back();
-  if (ShapedType::isDynamic(tuple) || tuple < 1 || tuple > static_cast<int64_t>(x.size()) - batch) {
-    return emitOpError() << "index tuples have " << tuple << " entries, allowed 1.." << x.size() - batch
+  Dim tuple = indices.back();
+  if (!tuple.isKnown() || tuple.value() < 1 || tuple.value() > static_cast<int64_t>(x.rank()) - batch) {
+    return emitOpError() << "index tuples have " << toText(tuple) << " entries, allowed 1.." << x.rank() - batch
                          << " (gather_nd_c2)"; // gather_nd_c2
   }
-  SmallVector<int64_t> expected(indices.drop_back());
-  llvm::append_range(expected, x.drop_front(batch + tuple));
+  SmallVector<Dim> expected = indices.dropBack().dims();
+  llvm::append_range(expected, x.dropFront(batch + tuple.value()).dims());
   return verify::dims(*this, getY(), expected, "result", "gather_nd_c3");
 }
 
 LogicalResult ScatterOp::verify() {
-  ArrayRef<int64_t> x = typeOf(getX()).getShape();
-  ArrayRef<int64_t> indices = typeOf(getIndices()).getShape();
-  if (!getNd() && failed(verify::axis(*this, getAxis(), x.size(), "scatter_c1"))) {
+  Shape x = getX(), indices = getIndices();
+  if (!getNd() && failed(verify::axis(*this, getAxis(), x.rank(), "scatter_c1"))) {
     return failure();
   }
   if (failed(verify::indexType(*this, getIndices(), "scatter_c2"))) {
     return failure();
   }
-  SmallVector<int64_t> updates(indices);
+  SmallVector<Dim> updates = indices.dims();
   if (getNd()) {
-    int64_t tuple = indices.empty() ? 0 : indices.back();
-    if (ShapedType::isDynamic(tuple) || tuple < 1 || tuple > static_cast<int64_t>(x.size())) {
-      return emitOpError() << "index tuples have " << tuple << " entries, allowed 1.." << x.size()
+    Dim tuple = indices.rank() == 0 ? Dim(0) : indices.back();
+    if (!tuple.isKnown() || tuple.value() < 1 || tuple.value() > static_cast<int64_t>(x.rank())) {
+      return emitOpError() << "index tuples have " << toText(tuple) << " entries, allowed 1.." << x.rank()
                            << " (scatter_c2)"; // scatter_c2
     }
     updates.pop_back();
-    llvm::append_range(updates, x.drop_front(tuple));
-  } else if (indices.size() != x.size()) { // scatter_c2
-    return emitOpError() << "x has rank " << x.size() << ", indices " << indices.size() << " (scatter_c2)";
+    llvm::append_range(updates, x.dropFront(tuple.value()).dims());
+  } else if (indices.rank() != x.rank()) { // scatter_c2
+    return emitOpError() << "x has rank " << x.rank() << ", indices " << indices.rank() << " (scatter_c2)";
   }
   if (failed(verify::dims(*this, getUpdates(), updates, "updates", "scatter_c2")) ||
       failed(verify::sameType(*this, getX(), getY(), "scatter_c3"))) {
@@ -196,14 +220,14 @@ LogicalResult ScatterOp::verify() {
 // resize
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyResizeIndices(ResizeOp op, Value table, int64_t dim) {
+static LogicalResult verifyResizeIndices(ResizeOp op, Value table, Dim dim) {
   std::optional<tessera::top::TensorData> data = tessera::top::getConstantData(table);
-  if (!data || ShapedType::isDynamic(dim)) {
+  if (!data || dim.isUnknown()) {
     return success();
   }
   for (int32_t index : data->data<int32_t>()) {
-    if (index < 0 || index >= dim) { // resize_c2
-      return op.emitOpError() << "a table holds index " << index << ", allowed 0.." << dim - 1 << " (resize_c2)";
+    if (index < 0 || index >= minOf(dim)) { // resize_c2
+      return op.emitOpError() << "a table holds index " << index << ", allowed 0.." << minOf(dim) - 1 << " (resize_c2)";
     }
   }
   return success();
@@ -218,16 +242,16 @@ LogicalResult ResizeOp::verify() {
     return emitOpError() << getTables().size() << " tables for " << getAxes().size()
                          << " axes, expected two each, and equal ranks (resize_c1)";
   }
-  SmallVector<int64_t> expected(x.getShape());
+  SmallVector<Dim> expected = Shape(x).dims();
   for (auto [i, axis] : llvm::enumerate(getAxes())) {
     Value index = getTables()[2 * i], weight = getTables()[2 * i + 1];
-    expected[axis] = y.getDimSize(axis);
+    expected[axis] = Shape(y)[axis];
     for (Value table : {index, weight}) {
-      ArrayRef<int64_t> dims = typeOf(table).getShape();
-      if (dims.size() != 2 || !agree(dims[0], y.getDimSize(axis)) || dims[1] < 1 ||
-          !agree(dims[1], typeOf(index).getDimSize(1))) { // resize_c1
-        return emitOpError() << "a table of axis " << axis << " has dims " << verify::printDims(dims) << ", expected "
-                             << y.getDimSize(axis) << " x taps (resize_c1)";
+      Shape dims = table;
+      if (dims.rank() != 2 || !agree(dims[0], expected[axis]) || dims[1].is(0) ||
+          !agree(dims[1], Shape(index)[1])) { // resize_c1
+        return emitOpError() << "a table of axis " << axis << " has dims " << verify::printDims(dims.dims())
+                             << ", expected " << toText(expected[axis]) << " x taps (resize_c1)";
       }
     }
     Type indexType = typeOf(index).getElementType(), weightType = typeOf(weight).getElementType();
@@ -235,11 +259,11 @@ LogicalResult ResizeOp::verify() {
       return emitOpError() << "tables hold " << indexType << " and " << weightType
                            << ", allowed i32 and f32 (resize_c4)";
     }
-    if (!isa<FloatType>(x.getElementType()) && typeOf(index).getDimSize(1) != 1) { // resize_c4
+    if (!isa<FloatType>(x.getElementType()) && !Shape(index)[1].is(1)) { // resize_c4
       return emitOpError() << "operand elements are " << x.getElementType()
                            << ", allowed floats unless every index has one tap (resize_c4)";
     }
-    if (failed(verifyResizeIndices(*this, index, x.getDimSize(axis)))) {
+    if (failed(verifyResizeIndices(*this, index, Shape(x)[axis]))) {
       return failure();
     }
   }
@@ -254,7 +278,7 @@ LogicalResult ResizeOp::verify() {
 // arg_reduce, topk, cumsum
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyIndexResult(Operation *op, Value result, ArrayRef<int64_t> dims, StringRef label) {
+static LogicalResult verifyIndexResult(Operation *op, Value result, ArrayRef<Dim> dims, StringRef label) {
   if (!typeOf(result).getElementType().isSignlessInteger(64)) {
     return op->emitOpError() << "index elements are " << typeOf(result).getElementType() << ", expected i64 (" << label
                              << ")";
@@ -267,7 +291,7 @@ LogicalResult ArgReduceOp::verify() {
   if (failed(verify::axis(*this, getAxis(), x.getRank(), "arg_reduce_c1"))) {
     return failure();
   }
-  SmallVector<int64_t> expected(x.getShape());
+  SmallVector<Dim> expected = Shape(x).dims();
   expected[getAxis()] = 1;
   return verifyIndexResult(*this, getY(), expected, "arg_reduce_c2");
 }
@@ -277,11 +301,12 @@ LogicalResult TopKOp::verify() {
   if (failed(verify::axis(*this, getAxis(), x.getRank(), "topk_c1"))) {
     return failure();
   }
-  int64_t k = getK(), dim = x.getDimSize(getAxis());
-  if (k < 1 || (!ShapedType::isDynamic(dim) && k > dim)) { // topk_c1
-    return emitOpError() << "k = " << k << ", allowed 1.." << dim << " (topk_c1)";
+  int64_t k = getK();
+  Dim dim = Shape(x)[getAxis()];
+  if (k < 1 || (!dim.isUnknown() && k > minOf(dim))) { // topk_c1
+    return emitOpError() << "k = " << k << ", allowed 1.." << toText(dim) << " (topk_c1)";
   }
-  SmallVector<int64_t> expected(x.getShape());
+  SmallVector<Dim> expected = Shape(x).dims();
   expected[getAxis()] = k;
   if (typeOf(getValues()).getElementType() != x.getElementType()) { // topk_c2
     return emitOpError() << "values are " << typeOf(getValues()).getElementType() << ", expected " << x.getElementType()
@@ -292,28 +317,27 @@ LogicalResult TopKOp::verify() {
 }
 
 LogicalResult NonMaxSuppressionOp::verify() {
-  RankedTensorType boxes = typeOf(getBoxes()), scores = typeOf(getScores());
-  if (boxes.getRank() != 3 || scores.getRank() != 3 || !verify::agree(boxes.getDimSize(2), 4) ||
-      !verify::agree(boxes.getDimSize(0), scores.getDimSize(0)) ||
-      !verify::agree(boxes.getDimSize(1), scores.getDimSize(2))) { // non_max_suppression_c1
-    return emitOpError() << "boxes are " << verify::printDims(boxes.getShape()) << " and scores "
-                         << verify::printDims(scores.getShape())
-                         << ", allowed BxNx4 and BxCxN (non_max_suppression_c1)";
+  Shape boxes = getBoxes(), scores = getScores();
+  if (boxes.rank() != 3 || scores.rank() != 3 || !agree(boxes[2], 4) || !agree(boxes[0], scores[0]) ||
+      !agree(boxes[1], scores[2])) { // non_max_suppression_c1
+    return emitOpError() << "boxes are " << verify::printDims(boxes.dims()) << " and scores "
+                         << verify::printDims(scores.dims()) << ", allowed BxNx4 and BxCxN (non_max_suppression_c1)";
   }
-  int64_t k = getK(), count = scores.getDimSize(2);
-  if (k < 1 || (!ShapedType::isDynamic(count) && k > count)) { // non_max_suppression_c1
-    return emitOpError() << "k = " << k << ", allowed 1.." << count << " (non_max_suppression_c1)";
+  int64_t k = getK();
+  Dim count = scores[2];
+  if (k < 1 || (!count.isUnknown() && k > maxOf(count))) { // non_max_suppression_c1
+    return emitOpError() << "k = " << k << ", allowed 1.." << toText(count) << " (non_max_suppression_c1)";
   }
   bool floats = llvm::all_of(ValueRange{getBoxes(), getScores(), getIouThreshold(), getScoreThreshold()},
                              [](Value value) { return typeOf(value).getElementType().isF32(); });
   bool single = llvm::all_of(ValueRange{getMaxBoxes(), getIouThreshold(), getScoreThreshold()}, [](Value value) {
-    return llvm::all_of(typeOf(value).getShape(), [](int64_t dim) { return dim == 1; });
+    return llvm::all_of(Shape(value).dims(), [](Dim dim) { return dim.is(1); });
   });
   if (!floats || !single || !typeOf(getMaxBoxes()).getElementType().isSignlessInteger(64)) {
     // non_max_suppression_c2
     return emitOpError("operands are not f32 with an i64 maxBoxes and limits of one element (non_max_suppression_c2)");
   }
-  return verifyIndexResult(*this, getY(), {boxes.getDimSize(0), scores.getDimSize(1), k}, "non_max_suppression_c3");
+  return verifyIndexResult(*this, getY(), {boxes[0], scores[1], k}, "non_max_suppression_c3");
 }
 
 LogicalResult CumSumOp::verify() {

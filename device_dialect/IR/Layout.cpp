@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/Layout.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace tessera::device {
@@ -9,6 +11,14 @@ namespace tessera::device {
 BlockedAttr getBlockedLayout(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor ? dyn_cast_if_present<BlockedAttr>(tensor.getEncoding()) : BlockedAttr();
+}
+
+bool hasSameLayout(Type a, Type b) {
+  auto blockOf = [](Type type) {
+    BlockedAttr layout = getBlockedLayout(type);
+    return layout ? layout.getBlock() : 0;
+  };
+  return blockOf(a) == blockOf(b);
 }
 
 RankedTensorType getRowMajorType(RankedTensorType type) {
@@ -50,9 +60,14 @@ Dim symbolicBytes(RankedTensorType type) {
 }
 
 int64_t physicalBytes(RankedTensorType type) {
-  Dim bytes = symbolicBytes(type);
-  assert(!bytes.isUnknown() && "the size of a tensor of unknown shape is not known");
-  return maxOf(bytes);
+  int64_t bytes = elementBytes(type.getElementType());
+  for (Dim dim : physicalDims(type)) {
+    assert(!dim.isUnknown() && "the size of a tensor of unknown shape is not known");
+    if (llvm::MulOverflow(bytes, maxOf(dim), bytes)) {
+      return std::numeric_limits<int64_t>::max();
+    }
+  }
+  return bytes;
 }
 
 bool sameBytes(RankedTensorType a, RankedTensorType b) {

@@ -17,6 +17,9 @@ namespace tessera::device {
 /// Returns the blocked encoding of a tensor type, or null if the tensor is row-major.
 BlockedAttr getBlockedLayout(mlir::Type type);
 
+/// Returns true if both types are row-major, or blocked by the same number of channels.
+bool hasSameLayout(mlir::Type a, mlir::Type b);
+
 inline bool isBlocked(mlir::Type type) { return static_cast<bool>(getBlockedLayout(type)); }
 
 /// Returns the row-major type of the same tensor.
@@ -35,8 +38,8 @@ int64_t elementBytes(mlir::Type elementType);
 
 /// Returns the bytes in memory, including padding lanes, as a size.
 Dim symbolicBytes(mlir::RankedTensorType type);
-/// Returns the bytes in memory, including padding lanes; the largest possible number if sizes are symbolic. No size may
-/// be unknown.
+/// Returns the bytes in memory, including padding lanes. For symbolic sizes these are the bytes with each dim at its
+/// maximum, which is what a .bmodel reserves. No size may be unknown.
 int64_t physicalBytes(mlir::RankedTensorType type);
 inline int64_t physicalBytes(mlir::Value value) { return physicalBytes(typeOf(value)); }
 

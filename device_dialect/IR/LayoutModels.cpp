@@ -47,7 +47,7 @@ OperandLayout ConvOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
     return OperandLayout::RowMajor;
   }
   RankedTensorType extra = typeOf(operand.get());
-  bool full = sameSizes(extra, getY()) && numElements(extra) > 1;
+  bool full = sameSizes(extra, getY()) && knownNumElements(extra) != 1;
   return full ? OperandLayout::AsResult : OperandLayout::Any;
 }
 

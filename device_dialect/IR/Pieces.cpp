@@ -9,25 +9,49 @@ using namespace mlir;
 
 namespace tessera::device {
 
-Piece Piece::identity(int64_t source, ArrayRef<int64_t> sizes) {
-  Piece piece;
-  piece.source = source;
-  piece.sizes.assign(sizes.begin(), sizes.end());
-  piece.dstOffsets.assign(sizes.size(), 0);
-  piece.dstSteps.assign(sizes.size(), 1);
-  piece.srcDims.resize(sizes.size());
-  std::iota(piece.srcDims.begin(), piece.srcDims.end(), 0);
-  piece.srcOffsets.assign(sizes.size(), 0);
-  piece.srcSteps.assign(sizes.size(), 1);
-  return piece;
+template <>
+BasicPiece<int64_t>::BasicPiece(PieceAttr attr)
+    : source(attr.getSource()), sizes(attr.getSizes()), dstOffsets(attr.getDstOffsets()), dstSteps(attr.getDstSteps()),
+      srcDims(attr.getSrcDims()), srcOffsets(attr.getSrcOffsets()), srcSteps(attr.getSrcSteps()) {
+  assert(attr.isKnown() && "the region is symbolic");
 }
 
-Piece::Piece(PieceAttr attr)
-    : source(attr.getSource()), sizes(attr.getSizes()), dstOffsets(attr.getDstOffsets()), dstSteps(attr.getDstSteps()),
-      srcDims(attr.getSrcDims()), srcOffsets(attr.getSrcOffsets()), srcSteps(attr.getSrcSteps()) {}
-
-PieceAttr Piece::get(MLIRContext *context) const {
+template <>
+PieceAttr BasicPiece<int64_t>::get(MLIRContext *context) const {
   return PieceAttr::get(context, source, sizes, dstOffsets, dstSteps, srcDims, srcOffsets, srcSteps);
+}
+
+template <>
+BasicPiece<Dim>::BasicPiece(PieceAttr attr)
+    : source(attr.getSource()), dstSteps(attr.getDstSteps()), srcDims(attr.getSrcDims()), srcSteps(attr.getSrcSteps()) {
+  ArrayRef<top::SizeAttr> symbolic = attr.getSymbolic();
+  auto read = [&](ArrayRef<int64_t> numbers, SmallVector<Dim> &to) {
+    for (int64_t number : numbers) {
+      to.push_back(ShapedType::isDynamic(number) ? Dim(symbolic.consume_front()) : Dim(number));
+    }
+  };
+  read(attr.getSizes(), sizes), read(attr.getDstOffsets(), dstOffsets), read(attr.getSrcOffsets(), srcOffsets);
+}
+
+template <>
+PieceAttr BasicPiece<Dim>::get(MLIRContext *context) const {
+  SmallVector<top::SizeAttr> symbolic;
+  auto numbersOf = [&](ArrayRef<Dim> dims) {
+    return llvm::map_to_vector(dims, [&](Dim dim) -> int64_t {
+      assert(!dim.isUnknown() && "a region has known or symbolic sizes");
+      if (dim.isKnown()) {
+        return dim.value();
+      }
+      symbolic.push_back(dim.expression());
+      return ShapedType::kDynamic;
+    });
+  };
+  SmallVector<int64_t> numbers = numbersOf(sizes), to = numbersOf(dstOffsets), from = numbersOf(srcOffsets);
+  return PieceAttr::get(context, source, numbers, to, dstSteps, srcDims, from, srcSteps, symbolic);
+}
+
+PieceAttr identityPiece(RankedTensorType type) {
+  return SymbolicPiece::identity(0, Shape(type).dims()).get(type.getContext());
 }
 
 SmallVector<Range> sourceRanges(PieceAttr piece, size_t sourceRank) {

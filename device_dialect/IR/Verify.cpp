@@ -8,25 +8,25 @@ using namespace mlir;
 
 namespace tessera::device::verify {
 
-std::string printDims(ArrayRef<int64_t> dims) {
+std::string printDims(ArrayRef<Dim> dims) {
   if (dims.empty()) {
     return "scalar";
   }
   std::string text;
   for (auto [i, dim] : llvm::enumerate(dims)) {
     text += i ? "x" : "";
-    text += ShapedType::isDynamic(dim) ? "?" : std::to_string(dim);
+    text += toText(dim);
   }
   return text;
 }
 
-static bool agree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+static bool agree(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   return a.size() == b.size() &&
          llvm::all_of(llvm::zip(a, b), [](auto pair) { return verify::agree(std::get<0>(pair), std::get<1>(pair)); });
 }
 
-LogicalResult dims(Operation *op, Value value, ArrayRef<int64_t> expected, StringRef what, StringRef label) {
-  ArrayRef<int64_t> actual = typeOf(value).getShape();
+LogicalResult dims(Operation *op, Value value, ArrayRef<Dim> expected, StringRef what, StringRef label) {
+  SmallVector<Dim> actual = Shape(value).dims();
   if (agree(actual, expected)) {
     return success();
   }
@@ -76,11 +76,11 @@ LogicalResult indexType(Operation *op, Value indices, StringRef label) {
   return op->emitOpError() << "indices are " << type << ", allowed i32 and i64 (" << label << ")";
 }
 
-LogicalResult broadcasts(Operation *op, ArrayRef<int64_t> from, ArrayRef<int64_t> to, StringRef what, StringRef label) {
+LogicalResult broadcasts(Operation *op, ArrayRef<Dim> from, ArrayRef<Dim> to, StringRef what, StringRef label) {
   bool fits = from.size() <= to.size();
   for (size_t i = 0; fits && i < from.size(); ++i) {
-    int64_t dim = from[from.size() - 1 - i];
-    fits = dim == 1 || verify::agree(dim, to[to.size() - 1 - i]);
+    Dim dim = from[from.size() - 1 - i];
+    fits = dim.is(1) || verify::agree(dim, to[to.size() - 1 - i]);
   }
   if (fits) {
     return success();
@@ -91,7 +91,7 @@ LogicalResult broadcasts(Operation *op, ArrayRef<int64_t> from, ArrayRef<int64_t
 
 LogicalResult sameType(Operation *op, Value a, Value b, StringRef label) {
   RankedTensorType typeA = typeOf(a), typeB = typeOf(b);
-  if (typeA.getElementType() == typeB.getElementType() && agree(typeA.getShape(), typeB.getShape())) {
+  if (typeA.getElementType() == typeB.getElementType() && agree(Shape(typeA).dims(), Shape(typeB).dims())) {
     return success();
   }
   return op->emitOpError() << "operand and result types differ: " << typeA << " and " << typeB << " (" << label << ")";
@@ -155,7 +155,7 @@ LogicalResult epilogue(Operation *op, StringRef label) {
   SmallVector<Type> arguments{owner.getAccumulatorType()};
   for (Value extra : owner.getEpilogueOperands()) {
     arguments.push_back(scalarType(typeOf(extra).getElementType()));
-    if (failed(broadcasts(op, typeOf(extra).getShape(), result.getShape(), "extra operand", label))) {
+    if (failed(broadcasts(op, Shape(extra).dims(), Shape(result).dims(), "extra operand", label))) {
       return failure();
     }
   }

@@ -1,12 +1,13 @@
 //===- Verify.h - Helpers of the op verifiers -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every function reports its own error, which ends in the label of the violated constraint, e.g. "(conv_c3)". `?` dims
-// agree with every size.
+// Every function reports its own error, which ends in the label of the violated constraint, e.g. "(conv_c3)". Unknown
+// sizes agree with every size; symbolic ones only with the same expression.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_IR_VERIFY_H
 #define TESSERA_DEVICE_DIALECT_IR_VERIFY_H
 
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -15,15 +16,13 @@
 namespace tessera::device::verify {
 
 /// Returns true if two dims may have the same size.
-inline bool agree(int64_t a, int64_t b) {
-  return a == b || mlir::ShapedType::isDynamic(a) || mlir::ShapedType::isDynamic(b);
-}
+inline bool agree(Dim a, Dim b) { return sameSize(a, b) || a.isUnknown() || b.isUnknown(); }
 
 /// Returns text like "2x3x?", or "scalar" for rank 0.
-std::string printDims(llvm::ArrayRef<int64_t> dims);
+std::string printDims(llvm::ArrayRef<Dim> dims);
 
 /// Checks that `value` has the dims `expected`; `what` names it in the message.
-mlir::LogicalResult dims(mlir::Operation *op, mlir::Value value, llvm::ArrayRef<int64_t> expected, llvm::StringRef what,
+mlir::LogicalResult dims(mlir::Operation *op, mlir::Value value, llvm::ArrayRef<Dim> expected, llvm::StringRef what,
                          llvm::StringRef label);
 
 /// Checks that `axis` is in [0, rank).
@@ -40,7 +39,7 @@ mlir::LogicalResult entries(mlir::Operation *op, llvm::ArrayRef<int64_t> values,
 mlir::LogicalResult indexType(mlir::Operation *op, mlir::Value indices, llvm::StringRef label);
 
 /// Checks that `from` broadcasts to `to` as in numpy.
-mlir::LogicalResult broadcasts(mlir::Operation *op, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to,
+mlir::LogicalResult broadcasts(mlir::Operation *op, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to,
                                llvm::StringRef what, llvm::StringRef label);
 
 /// Checks that dims and element types are equal (layouts may differ).

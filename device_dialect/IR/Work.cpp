@@ -2,16 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
 
-#include "top_dialect/IR/TensorTypes.h"
+#include "top_dialect/IR/Sizes.h"
 
 using namespace mlir;
 
 namespace tessera::device {
 
+int64_t likelyCount(Dim count) { return count.isUnknown() ? 0 : likelyOf(count); }
+
 int64_t countRegionFlops(Operation *op) {
   int64_t elements = 0, perElement = 0;
   for (Value result : op->getResults()) {
-    elements += typeOf(result).getNumElements();
+    elements += likelyCount(countElements(result));
   }
   for (Region &region : op->getRegions()) {
     region.walk(
@@ -29,19 +31,19 @@ int64_t ConvOp::countMacs() {
   for (int64_t dim : getWeightShape().drop_front()) {
     perOutput *= dim;
   }
-  return perOutput * typeOf(getY()).getNumElements();
+  return perOutput * likelyCount(countElements(getY()));
 }
 
 int64_t MatMulOp::countMacs() {
-  RankedTensorType a = typeOf(getA());
-  return a.getDimSize(a.getRank() - (getTransA() ? 2 : 1)) * typeOf(getY()).getNumElements();
+  Shape a = getA();
+  return likelyCount(a[a.rank() - (getTransA() ? 2 : 1)] * countElements(getY()));
 }
 
 int64_t RecurrentOp::countMacs() {
-  RankedTensorType x = typeOf(getX());
+  Shape x = getX();
   int64_t rows = getNumDirections() * getNumGates() * int64_t(getHiddenSize());
-  int64_t perRow = int64_t(getHiddenSize()) + (getW() ? x.getDimSize(2) : 0);
-  return rows * perRow * x.getDimSize(0) * x.getDimSize(1);
+  Dim perRow = getW() ? x[2] + int64_t(getHiddenSize()) : Dim(int64_t(getHiddenSize()));
+  return likelyCount(perRow * rows * x[0] * x[1]);
 }
 
 int64_t PoolOp::countFlops() {
@@ -52,7 +54,7 @@ int64_t PoolOp::countFlops() {
   return flops;
 }
 
-int64_t ReduceOp::countFlops() { return typeOf(getX()).getNumElements(); }
+int64_t ReduceOp::countFlops() { return likelyCount(countElements(getX())); }
 int64_t NormOp::countFlops() { return 8 * countRegionFlops(*this); }
 
 int64_t CopyOp::countFlops() { return 0; }

@@ -83,7 +83,8 @@ std::optional<int64_t> sliceOffset(CopyOp copy) {
   }
   auto piece = cast<PieceAttr>(copy.getPieces()[0]);
   RankedTensorType x = typeOf(copy.getSources().front()), y = typeOf(copy.getY());
-  if (!isBox(piece) || !sameSizes(piece.getSizes(), y) || getBlockedLayout(x) != getBlockedLayout(y)) {
+  if (!piece.isKnown() || !Shape(x).isKnown() || !isBox(piece) || !sameSizes(piece.getSizes(), y) ||
+      !hasSameLayout(x, y)) {
     return std::nullopt;
   }
   return contiguousOffset(x, piece.getSrcOffsets(), piece.getSizes());
@@ -91,7 +92,7 @@ std::optional<int64_t> sliceOffset(CopyOp copy) {
 
 std::optional<int64_t> partOffset(CopyOp copy, PieceAttr piece) {
   RankedTensorType x = typeOf(copy.getSources()[piece.getSource()]), y = typeOf(copy.getY());
-  if (!isBox(piece) || !sameSizes(piece.getSizes(), x)) {
+  if (!piece.isKnown() || !Shape(y).isKnown() || !isBox(piece) || !sameSizes(piece.getSizes(), x)) {
     return std::nullopt;
   }
   return contiguousOffset(y, piece.getDstOffsets(), piece.getSizes());
@@ -100,7 +101,7 @@ std::optional<int64_t> partOffset(CopyOp copy, PieceAttr piece) {
 bool canWriteOver(Operation *op, unsigned index) {
   Value operand = op->getOperand(index);
   RankedTensorType x = typeOf(operand), y = typeOf(op->getResult(0));
-  if (!sameSizes(x, y) || getBlockedLayout(x) != getBlockedLayout(y) ||
+  if (!sameSizes(x, y) || !hasSameLayout(x, y) ||
       elementBytes(x.getElementType()) != elementBytes(y.getElementType())) {
     return false;
   }

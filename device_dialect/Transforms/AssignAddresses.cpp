@@ -126,9 +126,9 @@ private:
     for (Operation &op : body()) {
       for (Value result : op.getResults()) {
         auto type = dyn_cast<RankedTensorType>(result.getType());
-        if (!type || !type.hasStaticShape()) {
+        if (!type || !Shape(type).isDetermined()) {
           return op.emitError() << "result of type " << result.getType()
-                                << " does not have a static size, which address assignment needs";
+                                << " has an unknown size, which address assignment does not support";
         }
         if (!getConstantRoot(result)) {
           buffers.add(result, 0);
@@ -218,15 +218,15 @@ private:
     bool once =
         llvm::count_if(pieces, [&](PieceAttr other) { return copy.getSources()[other.getSource()] == source; }) == 1;
     return once && buffers.contains(source) && buffers.isFree(source) &&
-           getBlockedLayout(source.getType()) == getBlockedLayout(copy.getY().getType());
+           hasSameLayout(source.getType(), copy.getY().getType());
   }
 
   /// Creates a copy of |source| in the layout of the result of |copy|.
   Value moveApart(CopyOp copy, Value source) {
     OpBuilder builder(copy);
-    auto type = RankedTensorType::get(typeOf(source).getShape(), typeOf(source).getElementType(),
-                                      typeOf(copy.getY()).getEncoding());
-    Attribute piece = Piece::identity(0, type.getShape()).get(&getContext());
+    RankedTensorType type =
+        tensorType(Shape(source).dims(), typeOf(source).getElementType(), typeOf(copy.getY()).getEncoding());
+    Attribute piece = identityPiece(type);
     auto moved = CopyOp::create(builder, copy.getLoc(), type, source, builder.getArrayAttr(piece), FloatAttr());
     buffers.add(moved.getY(), 0);
     return moved.getY();

@@ -139,11 +139,12 @@ bool keepsByteOrder(CopyOp copy) {
     return false;
   }
   auto x = cast<RankedTensorType>(copy.getSources().front().getType());
-  Piece piece(cast<PieceAttr>(copy.getPieces()[0]));
-  if (isBlocked(x) || isBlocked(y) || !Shape(x).isKnown() || !Shape(y).isKnown() || numElements(x) != numElements(y) ||
-      !sameSizes(piece.sizes, y)) {
+  auto attr = cast<PieceAttr>(copy.getPieces()[0]);
+  if (!attr.isKnown() || isBlocked(x) || isBlocked(y) || !Shape(x).isKnown() || !Shape(y).isKnown() ||
+      numElements(x) != numElements(y) || !sameSizes(attr.getSizes(), y)) {
     return false;
   }
+  Piece piece(attr);
   // Iterating y from its last dim, each dim must advance in x by the number of elements passed so far.
   SmallVector<int64_t> strides(x.getRank());
   int64_t unit = 1;

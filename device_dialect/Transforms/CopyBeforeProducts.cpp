@@ -37,8 +37,8 @@ bool movesRows(CopyOp copy, int64_t columns) {
          typeOf(copy.getSources()[0]).getShape().back() == columns &&
          llvm::all_of(copy.getPieces().getAsRange<PieceAttr>(), [&](PieceAttr piece) {
            auto d = size_t(last);
-           return piece.getSizes()[d] == columns && piece.getDstOffsets()[d] == 0 && piece.getDstSteps()[d] == 1 &&
-                  piece.getSrcDims()[d] == typeOf(copy.getSources()[0]).getRank() - 1 &&
+           return piece.isKnown() && piece.getSizes()[d] == columns && piece.getDstOffsets()[d] == 0 &&
+                  piece.getDstSteps()[d] == 1 && piece.getSrcDims()[d] == typeOf(copy.getSources()[0]).getRank() - 1 &&
                   piece.getSrcOffsets().back() == 0 && piece.getSrcSteps()[d] == 1;
          });
 }
@@ -100,6 +100,9 @@ public:
 
 private:
   void move(MatMulOp contraction) {
+    if (!Shape(contraction.getA()).isKnown() || !Shape(contraction.getY()).isKnown()) {
+      return;
+    }
     SmallVector<Operation *> moves = isOfRows(contraction) ? movesBehind(contraction) : SmallVector<Operation *>();
     Value a = contraction.getA(), y = contraction.getY();
     int64_t before = typeOf(a).getShape().back() * typeOf(a).getElementTypeBitWidth();

@@ -65,7 +65,8 @@ std::optional<SingleWrite> match(ScatterOp op) {
   RankedTensorType x = typeOf(op.getX());
   Type element = x.getElementType();
   bool isWide = isa<IntegerType>(element) && element.getIntOrFloatBitWidth() > 16;
-  if (op.getReduction() != "none" || isWide || !x.hasStaticShape() || top::getConstantData(op.getIndices())) {
+  if (op.getReduction() != "none" || isWide || !Shape(x).isKnown() || !Shape(op.getIndices()).isKnown() ||
+      top::getConstantData(op.getIndices())) {
     return std::nullopt;
   }
   std::optional<SingleWrite> result = op.getNd() ? matchTuple(op) : matchElements(op);

@@ -67,7 +67,7 @@ struct SpaceToDepth {
 std::optional<SpaceToDepth> spaceToDepthOf(CopyOp copy) {
   RankedTensorType from = typeOf(copy.getSources()[0]), to = typeOf(copy.getY());
   if (copy.getSources().size() != 1 || copy.getFill() || from.getRank() != 4 || to.getRank() != 4 || isBlocked(from) ||
-      isBlocked(to) || !from.hasStaticShape() || from.getNumElements() != to.getNumElements()) {
+      isBlocked(to) || !Shape(from).isKnown() || !Shape(to).isKnown() || from.getNumElements() != to.getNumElements()) {
     return std::nullopt;
   }
   SpaceToDepth result;

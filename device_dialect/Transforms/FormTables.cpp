@@ -42,7 +42,8 @@ HostTensor operandOf(const top::TensorData &data) {
 class Function {
 public:
   Function(MapOp root, bool perChannel) : root(root), perChannel(perChannel) {
-    valid = visit(root) && argument && channels * 256 * 4 <= std::max<int64_t>(numElements(root.getY()), 1024);
+    valid = visit(root) && argument &&
+            channels * 256 * 4 <= std::max<int64_t>(likelyCount(countElements(root.getY())), 1024);
   }
 
   bool isTable() const { return valid; }
@@ -94,7 +95,7 @@ private:
 
   bool visitInput(Value input) {
     RankedTensorType type = typeOf(input);
-    if (numElements(type) == 1 && top::isConstant(input)) {
+    if (knownNumElements(type) == 1 && top::isConstant(input)) {
       return true;
     }
     if (perChannel && isOfChannels(input)) {
@@ -116,12 +117,11 @@ private:
 
   /// Returns true if the value is a constant with one element per channel of a 4-D result.
   bool isOfChannels(Value value) {
-    ArrayRef<int64_t> y = Shape(root.getY()).values(), dims = Shape(value).values();
-    if (y.size() != 4 || dims.size() < 3 || !top::getConstantData(value)) {
+    Shape y = root.getY(), dims = value;
+    if (y.rank() != 4 || dims.rank() < 3 || !top::getConstantData(value)) {
       return false;
     }
-    dims = dims.take_back(3);
-    return numElements(value) == y[1] && dims[0] == y[1];
+    return sameSize(countElements(dims), y[1]) && sameSize(dims[dims.rank() - 3], y[1]);
   }
 
   MapOp root;
@@ -139,7 +139,7 @@ public:
   void runOnOperation() override {
     SmallVector<MapOp> roots;
     getOperation().walk([&](MapOp map) {
-      if (isByte(map.getY()) && Shape(map.getY()).isKnown()) {
+      if (isByte(map.getY()) && Shape(map.getY()).isDetermined()) {
         roots.push_back(map);
       }
     });

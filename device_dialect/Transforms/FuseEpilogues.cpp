@@ -174,7 +174,7 @@ private:
   /// Returns true for a cheap computation on one tensor that all users can repeat, so that its result need not be
   /// stored.
   static bool isWorthRepeating(MapOp producer) {
-    auto isLarge = [](Value input) { return numElements(input) > 1; };
+    auto isLarge = [](Value input) { return knownNumElements(input) != 1; };
     return isCheap(producer.getBody().front()) && llvm::count_if(producer.getInputs(), isLarge) <= 1 &&
            std::distance(producer->user_begin(), producer->user_end()) <= kMaxRepeats &&
            llvm::all_of(producer->getUsers(), [&](Operation *user) {
@@ -205,7 +205,7 @@ private:
   /// result.
   static bool canLift(MapOp map, ReshapeOp reshape, Operation *producer) {
     return llvm::all_of(map.getInputs(), [&](Value input) {
-      if (input == reshape.getY() || numElements(input) == 1) {
+      if (input == reshape.getY() || knownNumElements(input) == 1) {
         return true;
       }
       return sameSizes(input, map.getY()) && (!isa<ConvOp>(producer) || !top::isConstant(input));
@@ -213,23 +213,22 @@ private:
   }
 
   MapOp lift(MapOp map, ReshapeOp reshape) {
-    ArrayRef<int64_t> dims = Shape(reshape.getX()).values();
+    SmallVector<Dim> dims = Shape(reshape.getX()).dims();
     OpBuilder builder(map);
     SmallVector<Value> inputs;
     for (Value input : map.getInputs()) {
       auto same = input.getDefiningOp<ReshapeOp>();
-      bool one = numElements(input) == 1;
-      SmallVector<int64_t> wanted(one ? ArrayRef<int64_t>() : dims);
+      bool one = knownNumElements(input) == 1;
+      RankedTensorType wanted = tensorType(one ? ArrayRef<Dim>() : dims, typeOf(input).getElementType());
       if (same && sameSizes(same.getX(), wanted)) {
         inputs.push_back(same.getX());
       } else if (sameSizes(input, wanted)) {
         inputs.push_back(input);
       } else {
-        auto type = RankedTensorType::get(wanted, typeOf(input).getElementType());
-        inputs.push_back(ReshapeOp::create(builder, map.getLoc(), type, input));
+        inputs.push_back(ReshapeOp::create(builder, map.getLoc(), wanted, input));
       }
     }
-    auto type = RankedTensorType::get(dims, typeOf(map.getY()).getElementType());
+    RankedTensorType type = tensorType(dims, typeOf(map.getY()).getElementType());
     auto lifted = MapOp::create(builder, map.getLoc(), type, inputs);
     lifted.getBody().takeBody(map.getBody());
     auto back = ReshapeOp::create(builder, map.getLoc(), map.getY().getType(), lifted.getY());

@@ -16,8 +16,8 @@ namespace tessera::device {
 
 bool canBlock(Value value, const LayoutPolicy &policy) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() == 4 && policy.canBlock(type.getElementType()) && type.hasStaticShape() &&
-         type.getNumElements() > 0;
+  return type && type.getRank() == 4 && policy.canBlock(type.getElementType()) && Shape(type).isDetermined() &&
+         Shape(type)[1].isKnown() && maxOf(countElements(type)) > 0;
 }
 
 namespace {
@@ -54,7 +54,7 @@ bool wantsBlocks(LayoutInterface op, const LayoutPolicy &policy) {
     return false;
   }
   bool converts = op.getOperandLayout(*carried, /*blockedResult=*/false) == OperandLayout::Any;
-  bool grows = typeOf(carried->get()).getNumElements() < typeOf(result).getNumElements();
+  bool grows = likelyCount(countElements(carried->get())) < likelyCount(countElements(result));
   return !(converts || grows) || anyUserTakesBlocked(result, policy);
 }
 
@@ -146,7 +146,7 @@ private:
     if (sameBytes(type, target)) {
       known = ReshapeOp::create(builder, value.getLoc(), target, value);
     } else {
-      Attribute piece = Piece::identity(0, type.getShape()).get(builder.getContext());
+      Attribute piece = identityPiece(type);
       known = CopyOp::create(builder, value.getLoc(), target, value, builder.getArrayAttr(piece), FloatAttr());
       ++counts.copies;
     }
@@ -174,7 +174,7 @@ void splitEpilogue(ConvOp conv) {
   }
   OpBuilder builder(conv->getContext());
   builder.setInsertionPointAfter(conv);
-  conv.getY().setType(RankedTensorType::get(y.getShape(), conv.getAccumulatorType()));
+  conv.getY().setType(tensorType(Shape(y).dims(), conv.getAccumulatorType()));
   SmallVector<Value> inputs{conv.getY()};
   llvm::append_range(inputs, conv.getExtras());
   auto map = MapOp::create(builder, conv.getLoc(), y, inputs);

@@ -41,9 +41,11 @@ std::optional<double> fillOf(CopyOp copy) {
   return copy.getFill() ? std::optional(copy.getFill()->convertToDouble()) : std::nullopt;
 }
 
-bool isRowMajor(CopyOp copy) {
+/// Returns true if all tensors are row-major and all regions are known.
+bool canCompose(CopyOp copy) {
   return !isBlocked(copy.getY().getType()) &&
-         llvm::none_of(copy.getSources(), [](Value x) { return isBlocked(x.getType()); });
+         llvm::none_of(copy.getSources(), [](Value x) { return isBlocked(x.getType()); }) &&
+         llvm::all_of(copy.getPieces().getAsRange<PieceAttr>(), [](PieceAttr piece) { return piece.isKnown(); });
 }
 
 int64_t elements(const Piece &piece) {
@@ -140,7 +142,7 @@ private:
   // Copies of copies
 
   CopyOp compose(CopyOp copy) {
-    if (!isRowMajor(copy)) {
+    if (!canCompose(copy)) {
       return copy;
     }
     Draft draft;
@@ -175,15 +177,15 @@ private:
     auto reshape = copy.getSources().size() == 1 ? copy.getSources()[0].getDefiningOp<ReshapeOp>() : ReshapeOp();
     auto inner = reshape ? reshape.getX().getDefiningOp<CopyOp>() : CopyOp();
     if (!inner || !reshape->hasOneUse() || !inner->hasOneUse() || inner->getBlock() != copy->getBlock() ||
-        inner.getSources().size() != 1 || inner.getFill() || copy.getFill() || !isRowMajor(copy) ||
-        !isRowMajor(inner) || !Shape(copy.getY()).isKnown() || !Shape(inner.getY()).isKnown()) {
+        inner.getSources().size() != 1 || inner.getFill() || copy.getFill() || !canCompose(copy) ||
+        !canCompose(inner) || !Shape(copy.getY()).isKnown() || !Shape(inner.getY()).isKnown()) {
       return copy;
     }
-    ArrayRef<int64_t> made = typeOf(inner.getY()).getShape(), read = typeOf(reshape.getY()).getShape();
+    ArrayRef<int64_t> made = Shape(inner.getY()).values(), read = Shape(reshape.getY()).values();
     std::optional<Dims> fine = commonDims(made, read);
     std::optional<std::vector<Piece>> written = fine ? writeRefined(piecesOf(inner), made, *fine) : std::nullopt;
     std::optional<RefinedCopy> refined =
-        written ? readRefined(piecesOf(copy), read, typeOf(copy.getY()).getShape(), *fine) : std::nullopt;
+        written ? readRefined(piecesOf(copy), read, Shape(copy.getY()).values(), *fine) : std::nullopt;
     if (!refined) {
       return copy;
     }
@@ -225,14 +227,15 @@ private:
   /// Adds to |draft| the regions that |piece| of |copy| reads from the sources of the copy that computes |source|.
   bool absorb(CopyOp copy, Piece piece, Value source, Draft &draft) {
     if (auto reshape = source.getDefiningOp<ReshapeOp>()) {
-      std::optional<Piece> moved = readUnderDims(piece, typeOf(source).getShape(), typeOf(reshape.getX()).getShape());
+      Shape read = source, made = reshape.getX();
+      std::optional<Piece> moved = read.isKnown() ? readUnderDims(piece, read.values(), made.values()) : std::nullopt;
       if (!moved || !reshape->hasOneUse()) {
         return false;
       }
       piece = *moved, source = reshape.getX();
     }
     auto inner = source.getDefiningOp<CopyOp>();
-    if (!inner || inner->getBlock() != copy->getBlock() || !isRowMajor(inner) || !isWorthwhile(inner)) {
+    if (!inner || inner->getBlock() != copy->getBlock() || !canCompose(inner) || !isWorthwhile(inner)) {
       return false;
     }
     std::optional<std::vector<Piece>> parts = composePieces(piece, piecesOf(inner));

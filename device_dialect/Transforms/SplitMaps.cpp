@@ -4,6 +4,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -84,7 +85,7 @@ private:
     for (Value leaf : leaves) {
       inputs.push_back(tensors.lookup(leaf));
     }
-    Type made = type ? type : RankedTensorType::get(shapeOf(inputs), value.getType());
+    Type made = type ? type : tensorType(shapeOf(inputs), value.getType());
     auto part = MapOp::create(builder, map.getLoc(), made, inputs);
     OpBuilder::InsertionGuard guard(builder);
     Block *body = builder.createBlock(&part.getBody());
@@ -106,14 +107,14 @@ private:
     return mapping.lookup(value);
   }
 
-  static SmallVector<int64_t> shapeOf(ArrayRef<Value> tensors) {
-    SmallVector<int64_t> shape;
+  static SmallVector<Dim> shapeOf(ArrayRef<Value> tensors) {
+    SmallVector<Dim> shape;
     for (Value tensor : tensors) {
-      ArrayRef<int64_t> dims = cast<RankedTensorType>(tensor.getType()).getShape();
-      shape.insert(shape.begin(), dims.size() > shape.size() ? dims.size() - shape.size() : 0, 1);
-      for (size_t back = 1; back <= dims.size(); ++back) {
-        int64_t &dim = shape[shape.size() - back];
-        dim = dim == 1 ? dims[dims.size() - back] : dim;
+      Shape dims = tensor;
+      shape.insert(shape.begin(), dims.rank() > shape.size() ? dims.rank() - shape.size() : 0, Dim(1));
+      for (size_t back = 1; back <= dims.rank(); ++back) {
+        Dim &dim = shape[shape.size() - back];
+        dim = dim.is(1) ? dims[dims.rank() - back] : dim;
       }
     }
     return shape;

@@ -5,6 +5,7 @@
 #include "device_dialect/Transforms/ComposePieces.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 #include <cstring>
@@ -75,7 +76,10 @@ public:
 
   /// Splits the matmul; returns false if it stays as it is.
   bool run() {
-    ArrayRef<int64_t> b = typeOf(contraction.getB()).getShape();
+    if (!Shape(contraction.getY()).isKnown() || !Shape(contraction.getB()).isKnown()) {
+      return false;
+    }
+    ArrayRef<int64_t> b = Shape(contraction.getB()).values();
     columns = typeOf(contraction.getY()).getShape().back();
     bool isPlain = b.size() == 2 && getConstantRoot(contraction.getB()) && !contraction.getScales() &&
                    !contraction.getPacking() && (!contraction.getBias() || getConstantRoot(contraction.getBias()));
@@ -114,6 +118,9 @@ private:
       }
       Reader reader{copy, value, *first, {}};
       for (Attribute each : copy.getPieces()) {
+        if (!cast<PieceAttr>(each).isKnown()) {
+          return false;
+        }
         reader.pieces.emplace_back(cast<PieceAttr>(each));
         const Piece &piece = reader.pieces.back();
         if (copy.getSources()[size_t(piece.source)] == value) {

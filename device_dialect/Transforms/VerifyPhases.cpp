@@ -41,8 +41,8 @@ LogicalResult checkLowered(Operation &op) {
   }
   for (Type type : op.getResultTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape()) {
-      return op.emitError() << "result of type " << type << " is not a tensor of static shape";
+    if (!tensor || !Shape(tensor).isDetermined()) {
+      return op.emitError() << "result of type " << type << " is not a tensor of known shape";
     }
   }
   return success();
@@ -76,7 +76,7 @@ LogicalResult checkRowMajor(Operation &op) {
 
 LogicalResult checkOperand(Operation &op, OpOperand &operand, OperandLayout layout) {
   Type type = operand.get().getType(), result = op.getResult(0).getType();
-  if (layout == OperandLayout::AsResult && getBlockedLayout(type) != getBlockedLayout(result)) {
+  if (layout == OperandLayout::AsResult && !hasSameLayout(type, result)) {
     return op.emitError() << "reads " << type << " beside a result " << result << " in another layout";
   }
   if (layout == OperandLayout::RowMajor && isBlocked(type)) {

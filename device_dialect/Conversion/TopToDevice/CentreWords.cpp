@@ -40,7 +40,7 @@ void centreWords(Operation *function) {
     }
     OpBuilder builder(op);
     Location loc = op.getLoc();
-    auto type = RankedTensorType::get(Lowering::dims(op.getY()), builder.getIntegerType(16));
+    RankedTensorType type = withElement(Lowering::type(op.getY()), builder.getIntegerType(16));
     auto integers = top::QuantizeOp::create(builder, loc, type, op.getX(), op.getScale(),
                                             centred(builder, loc, op.getZeroPoint()), op.getLevels());
     for (top::DequantizeOp reader : readers) {

@@ -3,6 +3,7 @@
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "device_dialect/IR/Verify.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 
 using namespace mlir;
@@ -16,10 +17,10 @@ static std::optional<Violation> checkControlFlow(Operation *op) {
   return std::nullopt;
 }
 
-static std::optional<Violation> checkStaticShape(Operation *op) {
+static std::optional<Violation> checkKnownShape(Operation *op) {
   auto dynamic = [](Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
-    return !type || !type.hasStaticShape();
+    return !type || !Shape(type).isDetermined();
   };
   for (auto [kind, values] : {std::pair("operand", SmallVector<Value>(op->getOperands())),
                               std::pair("result", SmallVector<Value>(op->getResults()))}) {
@@ -27,7 +28,103 @@ static std::optional<Violation> checkStaticShape(Operation *op) {
     if (found != values.end()) {
       std::string text;
       llvm::raw_string_ostream(text) << kind << " of type " << found->getType();
-      return Violation{text, "static dims"};
+      return Violation{text, "dims that are numbers or expressions of the inputs' sizes"};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Returns a violation for the first of |sizes| from |first| on that is symbolic.
+static std::optional<Violation> rejectSymbolic(StringRef what, Shape sizes, size_t first = 0) {
+  for (size_t d = first; d < sizes.rank(); ++d) {
+    if (!sizes[d].isKnown()) {
+      return Violation{"dim " + std::to_string(d) + " of " + what.str() + " is " + toText(sizes[d]), "a number"};
+    }
+  }
+  return std::nullopt;
+}
+
+static std::optional<Violation> checkResized(top::ResizeOp op) {
+  Shape x = op.getX(), y = op.getY();
+  for (size_t d = 0; d < x.rank(); ++d) {
+    bool isKept =
+        sameSize(x[d], y[d]) && op.getScales()[d] == 1.0 && op.getCoord() != top::ResizeCoord::tf_crop_and_resize;
+    if (!isKept && (!x[d].isKnown() || !y[d].isKnown())) {
+      return Violation{"dim " + std::to_string(d) + " of " + toText(x[d]) + " is resized to " + toText(y[d]),
+                       "numbers in resized dims"};
+    }
+  }
+  return std::nullopt;
+}
+
+static std::optional<Violation> checkPadded(top::PadOp op) {
+  Shape x = op.getX();
+  for (size_t d = 0; d < x.rank() && op.getMode() != top::PadMode::constant; ++d) {
+    bool isPadded = op.getPads()[d] != 0 || op.getPads()[d + x.rank()] != 0;
+    if (isPadded && !x[d].isKnown()) {
+      return Violation{"dim " + std::to_string(d) + " of " + toText(x[d]) + " is padded with its own elements",
+                       "numbers in dims that are padded in modes other than constant"};
+    }
+  }
+  return std::nullopt;
+}
+
+static std::optional<Violation> checkExpanded(top::ExpandOp op) {
+  Shape x = op.getX(), y = op.getY();
+  for (size_t d = 0; d < x.rank(); ++d) {
+    Dim to = y[y.rank() - x.rank() + d];
+    if (!x[d].is(1) && !sameSize(x[d], to)) {
+      return Violation{"dim " + std::to_string(d) + " of " + toText(x[d]) + " is expanded to " + toText(to),
+                       "dims that are known to be 1 or equal"};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Checks the sizes that the lowering of an op needs as numbers.
+static std::optional<Violation> checkSymbolicSizes(Operation *op) {
+  if (auto shape = dyn_cast<top::ShapeOp>(op)) {
+    return rejectSymbolic("x", shape.getX());
+  }
+  if (auto conv = dyn_cast<top::ConvOp>(op)) {
+    std::optional<Violation> found = rejectSymbolic("the weights", conv.getW());
+    return found ? found : rejectSymbolic("x", Shape(conv.getX()).dropBack(Shape(conv.getX()).rank() - 2), 1);
+  }
+  if (auto conv = dyn_cast<top::ConvTransposeOp>(op)) {
+    std::optional<Violation> found = rejectSymbolic("the weights", conv.getW());
+    return found ? found : rejectSymbolic("x", conv.getX(), 1);
+  }
+  if (auto resize = dyn_cast<top::ResizeOp>(op)) {
+    return checkResized(resize);
+  }
+  if (auto pad = dyn_cast<top::PadOp>(op)) {
+    return checkPadded(pad);
+  }
+  if (auto expand = dyn_cast<top::ExpandOp>(op)) {
+    return checkExpanded(expand);
+  }
+  if (auto reduce = dyn_cast<top::ReduceOp>(op); reduce && reduce.getKind() == top::ReduceKind::mean) {
+    for (int64_t axis : reduce.getAxes()) {
+      if (Dim size = Shape(reduce.getX())[axis]; !size.isKnown()) {
+        return Violation{"the mean along dim " + std::to_string(axis) + " of " + toText(size), "numbers of elements"};
+      }
+    }
+  }
+  if (auto tri = dyn_cast<top::TriluOp>(op)) {
+    return rejectSymbolic("x", tri.getX(), Shape(tri.getX()).rank() - 2);
+  }
+  if (isa<top::GroupNormOp, top::LrnOp>(op)) {
+    Shape x = op->getOperand(0);
+    return rejectSymbolic("x", x.dropBack(x.rank() - 2), 1);
+  }
+  if (auto rope = dyn_cast<top::RopeOp>(op)) {
+    return rejectSymbolic("x", rope.getX(), Shape(rope.getX()).rank() - 1);
+  }
+  if (auto einsum = dyn_cast<top::EinsumOp>(op)) {
+    for (Value input : einsum.getInputs()) {
+      if (std::optional<Violation> found = rejectSymbolic("an input", input)) {
+        return found;
+      }
     }
   }
   return std::nullopt;
@@ -63,10 +160,12 @@ ArrayRef<Constraint> getTopToDeviceConstraints() {
        "if an input of the model decides them, make it a constant with model_transform --input_values NAME=VALUE, or "
        "end the model before it with --output_names",
        checkDataIndependentShape},
-      {"static_shape", "All dims are known.",
-       "fix the sizes of inputs by model_transform --input_shapes; a size that is computed from values, as after "
-       "NonZero, cannot be fixed this way: end the model before it with --output_names",
-       checkStaticShape},
+      {"static_shape", "All dims are known, or expressions of sizes that --dims declares.",
+       "fix the sizes of inputs by model_transform --input_shapes, or give their range with --dims; a size that is "
+       "computed from values, as after NonZero, cannot be fixed this way: end the model before it with --output_names",
+       checkKnownShape},
+      {"symbolic_size", "Sizes that decide how the op is computed are numbers.",
+       "fix this size with model_transform --input_shapes, or give --dims a single value", checkSymbolicSizes},
       {"element_type", "Elements are integers or floats.", "convert the tensor before the network", checkElementType},
   };
   return constraints;

@@ -10,6 +10,7 @@ namespace tessera::device {
 namespace {
 
 using Dims = SmallVector<int64_t>;
+using Sizes = SmallVector<Dim>;
 
 /// Parameters of a device.conv other than its operands.
 struct Geometry {
@@ -27,9 +28,9 @@ struct Geometry {
   }
 };
 
-Dims withRow(ArrayRef<int64_t> dims) {
-  Dims result(dims);
-  result.insert(result.begin() + 2, 1);
+Sizes withRow(Shape shape) {
+  Sizes result = shape.dims();
+  result.insert(result.begin() + 2, Dim(1));
   return result;
 }
 
@@ -89,7 +90,7 @@ struct Source {
 /// Returns the i32 bias for weights w [OC, ...], corrected by the contribution of x's zero point to every sum; null if
 /// it is zero.
 Value correctedBias(Lowering &lower, const Source &source, Value w) {
-  int64_t channels = Lowering::dims(w)[0], steps = Lowering::type(w).getNumElements() / channels;
+  int64_t channels = Lowering::dims(w)[0], steps = numElements(w) / channels;
   if (source.zero == 0 && source.integerBias.empty()) {
     return {};
   }
@@ -111,8 +112,8 @@ Value padded(Lowering &lower, Value x, ArrayRef<int64_t> pads, int64_t value) {
   if (llvm::all_of(pads, [](int64_t pad) { return pad == 0; })) {
     return x;
   }
-  Piece piece = Piece::identity(0, Lowering::dims(x));
-  Dims sizes(Lowering::dims(x));
+  Sizes sizes = Lowering::shape(x).dims();
+  auto piece = SymbolicPiece::identity(0, sizes);
   for (size_t d = 0; d < pads.size() / 2; ++d) {
     piece.dstOffsets[d + 2] = pads[d];
     sizes[d + 2] += pads[d] + pads[d + pads.size() / 2];
@@ -121,9 +122,10 @@ Value padded(Lowering &lower, Value x, ArrayRef<int64_t> pads, int64_t value) {
 }
 
 /// Returns the extent of the result along dim |d| of a convolution.
-int64_t resultExtent(const Geometry &geometry, size_t d, int64_t input, int64_t kernel) {
-  int64_t extent = geometry.dilations[d] * (kernel - 1) + 1;
-  return (input + geometry.pads[d] + geometry.pads[d + geometry.spatial()] - extent) / geometry.strides[d] + 1;
+Dim resultExtent(const Geometry &geometry, size_t d, Dim input, Dim kernel) {
+  Dim extent = Dim(geometry.dilations[d]) * (kernel - 1) + 1;
+  Dim room = input + geometry.pads[d] + geometry.pads[d + geometry.spatial()] - extent;
+  return max(floorDiv(room, geometry.strides[d]) + 1, 0);
 }
 
 /// Removes from the constant weights |w| the first and last taps of each dim that only meet padding, as in far dilated
@@ -134,9 +136,12 @@ Value dropUnseenTaps(Lowering &lower, Value x, Value w, Geometry &geometry) {
   }
   Dims starts(Lowering::dims(w).size(), 0), sizes(Lowering::dims(w));
   for (size_t d = 0; d < geometry.spatial(); ++d) {
-    int64_t input = Lowering::dims(x)[d + 2], kernel = sizes[d + 2], &before = geometry.pads[d],
+    if (!Lowering::shape(x)[d + 2].isKnown()) {
+      continue; // taps may meet elements of larger images
+    }
+    int64_t input = Lowering::shape(x)[d + 2].value(), kernel = sizes[d + 2], &before = geometry.pads[d],
             &behind = geometry.pads[d + geometry.spatial()], dilation = geometry.dilations[d];
-    int64_t reach = (resultExtent(geometry, d, input, kernel) - 1) * geometry.strides[d];
+    int64_t reach = (resultExtent(geometry, d, input, kernel).value() - 1) * geometry.strides[d];
     int64_t first = 0, last = kernel - 1;
     // A tap reads the positions from tap * dilation - before to `reach` beyond. Pads must not become negative.
     while (first < last && first * dilation - before + reach < 0 && before >= (first + 1) * dilation) {
@@ -157,30 +162,30 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
   bool oneDim = geometry.spatial() == 1;
   if (oneDim) {
     geometry.addRow();
-    x = lower.reshape(x, withRow(Lowering::dims(x)));
-    w = lower.reshape(w, withRow(Lowering::dims(w)));
+    x = lower.reshape(x, withRow(x));
+    w = lower.reshape(w, withRow(w));
   }
   if (source.zero != 0 && Lowering::element(x).isInteger(16)) {
     x = padded(lower, x, geometry.pads, source.zero);
     llvm::fill(geometry.pads, 0);
   }
   w = dropUnseenTaps(lower, x, w, geometry);
-  Dims dims{Lowering::dims(x)[0], Lowering::dims(w)[0]};
+  Sizes dims{Lowering::shape(x)[0], Lowering::shape(w)[0]};
   for (size_t d = 0; d < geometry.spatial(); ++d) {
-    dims.push_back(resultExtent(geometry, d, Lowering::dims(x)[d + 2], Lowering::dims(w)[d + 2]));
+    dims.push_back(resultExtent(geometry, d, Lowering::shape(x)[d + 2], Lowering::shape(w)[d + 2]));
   }
   Value bias = source.form ? correctedBias(lower, source, w) : source.bias;
   SmallVector<Value> extras;
   if (source.form) {
     Dims broadcast(geometry.spatial() + 1, 1);
-    broadcast[0] = dims[1];
+    broadcast[0] = dims[1].value();
     extras = source.form->operands(lower, broadcast);
   }
   Builder &builder = lower.rewriter;
   Type element = source.form ? source.form->resultElement : source.resultElement;
   bool hasPads = llvm::any_of(geometry.pads, [](int64_t pad) { return pad != 0; });
   auto conv =
-      ConvOp::create(lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras, source.scales,
+      ConvOp::create(lower.rewriter, lower.loc, tensorType(dims, element), x, w, bias, extras, source.scales,
                      builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
                      builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, /*packing=*/PackingInterface(),
                      hasPads ? source.zero : 0, source.sumBound, source.group);
@@ -245,7 +250,7 @@ public:
   Value lower() {
     Geometry geometry{Dims(strides.size(), 1), Dims(2 * strides.size()), Dims(strides.size(), 1), groups};
     for (size_t d = 0; d < strides.size(); ++d) {
-      int64_t pad = op.getPads()[d], input = Lowering::dims(op.getX())[d + 2];
+      int64_t pad = op.getPads()[d], input = Lowering::shape(op.getX())[d + 2].value();
       int64_t last = quotients(d) - 1 + (strides[d] - 1 + pad) / strides[d];
       // A convolution cannot have negative padding: it computes results that are then dropped.
       first.push_back(std::min(pad / strides[d], taps[d] - 1));
@@ -255,8 +260,8 @@ public:
     source.repeatChannels(lowering, phases, !phasesOutside());
     Value y = buildConv(lowering, source.x, weights(), source, geometry);
     y = asRows ? turned(y) : interleaved(y);
-    Dims result(Lowering::dims(op.getY()));
-    return lowering.slice(y, Dims(result.size(), 0), result, Dims(result.size(), 1));
+    Shape result = op.getY();
+    return lowering.slice(y, Dims(result.rank(), 0), result, Dims(result.rank(), 1));
   }
 
 private:
@@ -266,7 +271,7 @@ private:
   /// if the phases of a channel are transposed.
   bool phasesOutside() const { return groups == 1 && !asRows; }
   /// Returns the number of result elements along a dim, with all phases of one quotient counted once.
-  int64_t quotients(size_t d) { return llvm::divideCeil(Lowering::dims(op.getY())[d + 2], strides[d]); }
+  int64_t quotients(size_t d) { return llvm::divideCeil(Lowering::shape(op.getY())[d + 2].value(), strides[d]); }
 
   Dims phaseOf(int64_t number) const {
     Dims phase(strides.size());
@@ -289,10 +294,10 @@ private:
     dims[0] = groups, dims[channelAt] = wDims[1], dims[2 + spatial] = wDims[0] / groups;
     llvm::copy(strides, dims.begin() + phaseAt);
     llvm::append_range(dims, taps);
-    std::vector<Piece> pieces;
+    std::vector<SymbolicPiece> pieces;
     for (int64_t number = 0; number < phases; ++number) {
       Dims phase = phaseOf(number);
-      Piece piece = Piece::identity(0, dims);
+      auto piece = SymbolicPiece::identity(0, Shape(dims).dims());
       piece.srcDims.assign(dims.size(), -1);
       piece.srcOffsets.assign(split.size(), 0);
       piece.srcDims[0] = 0, piece.srcDims[channelAt] = 2, piece.srcDims[2 + spatial] = 1;
@@ -303,7 +308,7 @@ private:
         piece.srcSteps[3 + spatial + d] = -strides[d], piece.dstOffsets[3 + spatial + d] = taps[d] - count;
         piece.srcOffsets[3 + d] = phase[d] + strides[d] * (count - 1);
       }
-      if (llvm::all_of(piece.sizes, [](int64_t size) { return size > 0; })) {
+      if (llvm::all_of(piece.sizes, [](Dim size) { return !size.is(0); })) {
         pieces.push_back(piece);
       }
     }
@@ -315,13 +320,14 @@ private:
   /// Moves the phases of |y| to their positions with one strided region per phase.
   Value interleaved(Value y) {
     size_t spatial = strides.size();
-    Dims dims(Lowering::dims(op.getY()).take_front(2)), sizes = dims;
+    Shape whole = op.getY();
+    Sizes dims{whole[0], whole[1]}, sizes = dims;
     for (size_t d = 0; d < spatial; ++d) {
       dims.push_back(quotients(d) * strides[d]), sizes.push_back(quotients(d));
     }
-    std::vector<Piece> pieces;
+    std::vector<SymbolicPiece> pieces;
     for (int64_t number = 0; number < phases; ++number) {
-      Piece piece = Piece::identity(0, sizes);
+      auto piece = SymbolicPiece::identity(0, sizes);
       Dims at = phaseOf(number); // in the result
       int64_t phase = 0;
       for (size_t d = 0; d < spatial; ++d) {
@@ -330,7 +336,7 @@ private:
         piece.srcOffsets[d + 2] = padded / strides[d] - first[d];
         piece.dstOffsets[d + 2] = at[d], piece.dstSteps[d + 2] = strides[d];
       }
-      piece.srcOffsets[1] = phasesOutside() ? phase * dims[1] : phase;
+      piece.srcOffsets[1] = phasesOutside() ? dims[1] * phase : Dim(phase);
       piece.srcSteps[1] = phasesOutside() ? 1 : phases;
       pieces.push_back(piece);
     }
@@ -341,16 +347,16 @@ private:
   /// result elements. The pads split each dim's phases in two; those after the split begin one quotient later.
   Value turned(Value y) {
     size_t spatial = strides.size();
-    ArrayRef<int64_t> yDims = Lowering::dims(y);
-    Dims split{yDims[0], yDims[1] / phases}, dims = split, whole = split;
+    Shape yDims = y;
+    Sizes split{yDims[0], yDims[1].value() / phases}, dims = split, whole = split;
     llvm::append_range(split, strides);
-    llvm::append_range(split, yDims.drop_front(2));
+    llvm::append_range(split, yDims.dropFront(2).dims());
     for (size_t d = 0; d < spatial; ++d) {
-      dims.append({quotients(d), strides[d]}), whole.push_back(quotients(d) * strides[d]);
+      dims.append({Dim(quotients(d)), Dim(strides[d])}), whole.push_back(quotients(d) * strides[d]);
     }
-    std::vector<Piece> pieces;
+    std::vector<SymbolicPiece> pieces;
     for (int64_t part = 0; part < int64_t(1) << spatial; ++part) {
-      Piece piece = Piece::identity(0, dims);
+      auto piece = SymbolicPiece::identity(0, dims);
       for (size_t d = 0; d < spatial; ++d) {
         int64_t pad = op.getPads()[d], behind = part >> d & 1, cut = strides[d] - pad % strides[d];
         piece.srcDims[2 + 2 * d] = int64_t(2 + spatial + d), piece.srcDims[3 + 2 * d] = int64_t(2 + d);
@@ -359,7 +365,7 @@ private:
         piece.srcOffsets[2 + d] = behind ? 0 : pad % strides[d];
         piece.srcOffsets[2 + spatial + d] = pad / strides[d] + behind - first[d];
       }
-      if (llvm::all_of(piece.sizes, [](int64_t size) { return size > 0; })) {
+      if (llvm::all_of(piece.sizes, [](Dim size) { return !size.is(0); })) {
         pieces.push_back(piece);
       }
     }
@@ -405,7 +411,8 @@ private:
 
   /// Lowers to a 1x1 convolution with OC * K channels, whose K are then moved to their positions.
   static Value lowerTiles(Lowering &lower, top::ConvTransposeOp op, Source source) {
-    ArrayRef<int64_t> wDims = Lowering::dims(op.getW()), xDims = Lowering::dims(op.getX());
+    Shape xDims = op.getX();
+    ArrayRef<int64_t> wDims = Lowering::dims(op.getW());
     int64_t groups = op.getGroups(), channels = wDims[0], outPerGroup = wDims[1];
     ArrayRef<int64_t> kernel = wDims.drop_front(2);
     size_t spatial = kernel.size();
@@ -422,26 +429,28 @@ private:
     source.repeatChannels(lower, taps);
     Value y = convolve(lower, op, source.x, w, source, Dims(2 * spatial, 0));
     // [N, OC, K..., D...] -> [N, OC, D, K, D, K...]
-    Dims split{xDims[0], groups * outPerGroup};
+    Sizes split{xDims[0], groups * outPerGroup};
     llvm::append_range(split, kernel);
-    llvm::append_range(split, xDims.drop_front(2));
+    llvm::append_range(split, xDims.dropFront(2).dims());
     Dims perm{0, 1};
     for (size_t d = 0; d < spatial; ++d) {
       perm.append({static_cast<int64_t>(2 + spatial + d), static_cast<int64_t>(2 + d)});
     }
-    return lower.reshape(lower.transpose(lower.reshape(y, split), perm), Lowering::dims(op.getY()));
+    return lower.reshape(lower.transpose(lower.reshape(y, split), perm), Lowering::shape(op.getY()));
   }
 
   /// Lowers to a convolution with the flipped kernel over x, which is spread out by the strides.
   static Value lowerSpread(Lowering &lower, top::ConvTransposeOp op, const Source &source) {
     ArrayRef<int64_t> kernel = Lowering::dims(op.getW()).drop_front(2);
     size_t spatial = kernel.size();
-    Dims pads(2 * spatial), low(spatial), sizes(Lowering::dims(op.getX()).take_front(2));
+    Shape given = op.getX();
+    Dims pads(2 * spatial), low(spatial);
+    Sizes sizes{given[0], given[1]};
     for (size_t d = 0; d < spatial; ++d) {
       int64_t reach = op.getDilations()[d] * (kernel[d] - 1);
       int64_t begin = reach - op.getPads()[d];
       int64_t end = reach - op.getPads()[d + spatial] + op.getOutputPadding()[d];
-      int64_t spread = (Lowering::dims(op.getX())[d + 2] - 1) * op.getStrides()[d] + 1;
+      int64_t spread = (given[d + 2].value() - 1) * op.getStrides()[d] + 1;
       // A convolution cannot have negative padding: the spread copy is cropped instead.
       low[d] = std::min<int64_t>(begin, 0);
       sizes.push_back(spread + low[d] + std::min<int64_t>(end, 0));
@@ -454,22 +463,23 @@ private:
 
   /// Spreads x out: result index low + d * stride is x index d, with `zero` between; positions outside the result are
   /// cropped.
-  static Value spread(Lowering &lower, Value x, ArrayRef<int64_t> strides, ArrayRef<int64_t> low,
-                      ArrayRef<int64_t> sizes, int64_t zero) {
-    if (sizes == Lowering::dims(x)) {
+  static Value spread(Lowering &lower, Value x, ArrayRef<int64_t> strides, ArrayRef<int64_t> low, ArrayRef<Dim> sizes,
+                      int64_t zero) {
+    if (sameSizes(tensorType(sizes, Lowering::element(x)), x)) {
       return x;
     }
-    Piece piece = Piece::identity(0, Lowering::dims(x));
+    auto piece = SymbolicPiece::identity(0, Lowering::shape(x).dims());
     for (size_t d = 0; d < strides.size(); ++d) {
       int64_t first = llvm::divideCeil(-low[d], strides[d]);
-      int64_t last = std::min((sizes[d + 2] - 1 - low[d]) / strides[d], Lowering::dims(x)[d + 2] - 1);
+      int64_t last = std::min((sizes[d + 2].value() - 1 - low[d]) / strides[d], Lowering::shape(x)[d + 2].value() - 1);
       piece.srcOffsets[d + 2] = first;
       piece.dstOffsets[d + 2] = first * strides[d] + low[d];
       piece.dstSteps[d + 2] = strides[d];
       piece.sizes[d + 2] = last - first + 1;
     }
-    bool nothing = llvm::any_of(piece.sizes, [](int64_t size) { return size < 1; });
-    return lower.copy(x, nothing ? ArrayRef<Piece>() : ArrayRef<Piece>(piece), sizes, static_cast<double>(zero));
+    bool nothing = llvm::any_of(piece.sizes, [](Dim size) { return maxOf(size) < 1; });
+    return lower.copy(x, nothing ? ArrayRef<SymbolicPiece>() : ArrayRef<SymbolicPiece>(piece), sizes,
+                      static_cast<double>(zero));
   }
 
   /// Flips the kernel: [g C/g, OC/g, K] -> [g OC/g, C/g, K reversed].
@@ -481,7 +491,7 @@ private:
     for (Dims *dims : {&split, &moved, &flat}) {
       llvm::append_range(*dims, wDims.drop_front(2));
     }
-    Piece piece = Piece::identity(0, moved);
+    auto piece = SymbolicPiece::identity(0, Shape(moved).dims());
     std::swap(piece.srcDims[1], piece.srcDims[2]);
     for (size_t d = 3; d < moved.size(); ++d) {
       piece.srcOffsets[d] = moved[d] - 1;
@@ -510,8 +520,8 @@ void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis, Requantisatio
   if (!w) {
     return;
   }
-  ArrayRef<int64_t> wDims = w->type.getShape();
-  int64_t groups = op.getGroups(), channels = Lowering::dims(op.getY())[1];
+  ArrayRef<int64_t> wDims = Shape(w->type).values();
+  int64_t groups = op.getGroups(), channels = Lowering::shape(op.getY())[1].value();
   SmallVector<double> scales;
   for (int64_t c = 0; c < channels; ++c) {
     // The weights of a transposed convolution have the channels of one group only.
@@ -521,7 +531,7 @@ void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis, Requantisatio
   if (op.getBias()) {
     bias = matchBias(op.getBias(), scales);
   }
-  int64_t steps = w->type.getNumElements() / wDims[axis] / (axis == 0 ? 1 : groups);
+  int64_t steps = numElements(w->type) / wDims[axis] / (axis == 0 ? 1 : groups);
   if (!bias) {
     return;
   }

@@ -41,14 +41,17 @@ std::optional<SmallVector<IndexRun>> splitRuns(ArrayRef<int64_t> indices) {
 }
 
 /// Lowers a gather by constant indices to slices; returns null if the indices are unknown or form too many runs.
-Value gatherRuns(Lowering &lower, Value x, Value indexValue, int64_t axis, ArrayRef<int64_t> result) {
+Value gatherRuns(Lowering &lower, Value x, Value indexValue, int64_t axis, Shape result) {
   // Long lists are no slices, and reading them costs.
   std::optional<SmallVector<int64_t>> indices = top::getConstantInts(indexValue);
   if (!indices || indices->empty()) {
     return {};
   }
-  Dims dims(Lowering::dims(x));
-  int64_t size = dims[axis];
+  SmallVector<Dim> dims = Lowering::shape(x).dims();
+  if (!dims[axis].isKnown()) {
+    return {};
+  }
+  int64_t size = dims[axis].value();
   for (int64_t &index : *indices) {
     index += index < 0 ? size : 0;
     if (index < 0 || index >= size) {
@@ -59,11 +62,11 @@ Value gatherRuns(Lowering &lower, Value x, Value indexValue, int64_t axis, Array
   if (!runs) {
     return {};
   }
-  dims[axis] = indices->size();
-  std::vector<Piece> pieces;
+  dims[axis] = int64_t(indices->size());
+  std::vector<SymbolicPiece> pieces;
   int64_t at = 0;
   for (const IndexRun &run : *runs) {
-    Piece piece = Piece::identity(0, dims);
+    auto piece = SymbolicPiece::identity(0, dims);
     piece.sizes[axis] = run.size;
     piece.dstOffsets[axis] = at;
     piece.srcOffsets[axis] = run.start;
@@ -71,13 +74,13 @@ Value gatherRuns(Lowering &lower, Value x, Value indexValue, int64_t axis, Array
     pieces.push_back(piece);
     at += run.size;
   }
-  bool identity = pieces.size() == 1 && dims == Lowering::dims(x) && runs->front().step == 1;
+  bool identity = pieces.size() == 1 && sameSize(dims[axis], Lowering::shape(x)[axis]) && runs->front().step == 1;
   Value moved = identity ? x : lower.copy(x, pieces, dims);
   return lower.reshape(moved, result);
 }
 
 Value gather(Lowering &lower, Value x, Value indices, int64_t axis, RankedTensorType result) {
-  Value y = gatherRuns(lower, x, indices, axis, result.getShape());
+  Value y = gatherRuns(lower, x, indices, axis, result);
   return y ? y : GatherOp::create(lower.rewriter, lower.loc, result, x, indices, axis).getY();
 }
 
@@ -116,6 +119,9 @@ struct LowerGatherNdOp : OpRewritePattern<top::GatherNdOp> {
 
 private:
   static Value lowerToGather(Lowering &lower, top::GatherNdOp op) {
+    if (!Shape(op.getX()).isKnown() || !Shape(op.getIndices()).isKnown()) {
+      return {};
+    }
     ArrayRef<int64_t> dims = Lowering::dims(op.getX()), indexDims = Lowering::dims(op.getIndices());
     int64_t batch = op.getBatchDims(), columns = indexDims.back();
     if (columns == 0 || llvm::any_of(dims.take_front(batch), [](int64_t dim) { return dim != 1; })) {
@@ -127,7 +133,7 @@ private:
     if (!indices) {
       return {};
     }
-    Dims inner(dims.drop_front(batch + columns)), count{Lowering::type(indices).getNumElements()};
+    Dims inner(dims.drop_front(batch + columns)), count{numElements(indices)};
     Dims from{rows}, to = count;
     from.append(inner), to.append(inner);
     auto type = RankedTensorType::get(to, Lowering::element(op.getX()));
@@ -137,7 +143,7 @@ private:
   /// Combines each index tuple into one index into the merged dims `bounds`; returns null if that would need
   /// computation at run time.
   static Value joinIndices(Lowering &lower, Value indices, ArrayRef<int64_t> bounds) {
-    int64_t columns = bounds.size(), count = Lowering::type(indices).getNumElements() / columns;
+    int64_t columns = bounds.size(), count = numElements(indices) / columns;
     if (std::optional<SmallVector<int64_t>> known = top::getConstantInts(indices)) {
       SmallVector<int64_t> joined;
       for (int64_t place = 0; place < count; ++place) {
@@ -156,7 +162,7 @@ private:
     }
     int64_t column = std::min<int64_t>(llvm::find_if(bounds, isLong) - bounds.begin(), columns - 1);
     Value flat = lower.reshape(indices, {count, columns});
-    return lower.reshape(columns == 1 ? flat : lower.slice(flat, {0, column}, {count, 1}, {1, 1}), count);
+    return lower.reshape(columns == 1 ? flat : lower.slice(flat, {0, column}, {count, 1}, {1, 1}), {count});
   }
 };
 
@@ -166,9 +172,9 @@ struct LowerOneHotOp : OpRewritePattern<top::OneHotOp> {
 
   LogicalResult matchAndRewrite(top::OneHotOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    int64_t depth = op.getDepth(), axis = op.getAxis(), rank = Lowering::dims(op.getY()).size();
-    Dims indexDims(Lowering::dims(op.getIndices()));
-    indexDims.insert(indexDims.begin() + axis, 1);
+    int64_t depth = op.getDepth(), axis = op.getAxis(), rank = Lowering::shape(op.getY()).rank();
+    SmallVector<Dim> indexDims = Lowering::shape(op.getIndices()).dims();
+    indexDims.insert(indexDims.begin() + axis, Dim(1));
     SmallVector<double> positions;
     for (int64_t i = 0; i < depth; ++i) {
       positions.push_back(i);
@@ -211,7 +217,8 @@ struct LowerTriluOp : OpRewritePattern<top::TriluOp> {
 
   LogicalResult matchAndRewrite(top::TriluOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    ArrayRef<int64_t> dims = Lowering::dims(op.getX()).take_back(2);
+    Shape sizes = op.getX();
+    ArrayRef<int64_t> dims = sizes.dropFront(sizes.rank() - 2).values();
     std::vector<char> mask;
     for (int64_t row = 0; row < dims[0]; ++row) {
       for (int64_t column = 0; column < dims[1]; ++column) {

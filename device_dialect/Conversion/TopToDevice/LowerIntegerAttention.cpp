@@ -21,8 +21,9 @@ void lowerIntegerAttention(PatternRewriter &rewriter, Operation *attention) {
     }
     factors.push_back(*found);
   }
-  ArrayRef<int64_t> q = Lowering::dims(op.getQ()), k = Lowering::dims(op.getK());
-  bool fits = q.back() <= AttentionOp::mostDepth() && k[k.size() - 2] <= AttentionOp::mostKeys(*op.getLevels());
+  Shape q = op.getQ(), k = op.getK();
+  bool fits =
+      maxOf(q.back()) <= AttentionOp::mostDepth() && maxOf(k[k.rank() - 2]) <= AttentionOp::mostKeys(*op.getLevels());
   if (!fits || !Lowering::element(op.getY()).isF32() || (op.getMask() && !Lowering::element(op.getMask()).isF32())) {
     return;
   }

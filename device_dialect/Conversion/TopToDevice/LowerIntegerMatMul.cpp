@@ -13,8 +13,6 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-using Dims = SmallVector<int64_t>;
-
 /// The right operand: constant weights with scales along N, or an activation.
 struct RightOperand {
   Value values; ///< i8
@@ -29,18 +27,22 @@ public:
       : rewriter(rewriter), op(op), requantisation(requantisation),
         tail(op, op.getRelu(), op.getReluLimit().convertToDouble()), lower(rewriter, tail.last) {
     lower.loc = op.getLoc();
-    ArrayRef<int64_t> a = Lowering::dims(op.getA());
-    depth = a[a.size() - (op.getTransA() ? 2 : 1)];
+    Shape a = op.getA();
+    Dim steps = a[a.rank() - (op.getTransA() ? 2 : 1)];
+    depth = steps.isKnown() ? steps.value() : 0;
   }
 
   void run() {
     std::optional<QuantizedTensor> a = matchQuantized(op.getA());
-    if (!a || !matchRight()) {
+    if (!a || depth == 0 || !matchRight()) {
       return;
     }
     SmallVector<double> scales;
-    int64_t columns = Lowering::dims(op.getY()).back();
-    for (int64_t n = 0; n < columns; ++n) {
+    Dim columns = Lowering::shape(op.getY()).back();
+    if (!columns.isKnown() && (right.scales.size() > 1 || op.getBias())) {
+      return;
+    }
+    for (int64_t n = 0; n < (columns.isKnown() ? columns.value() : 1); ++n) {
       scales.push_back(a->scaling.scale * right.scales[right.scales.size() == 1 ? 0 : n]);
     }
     std::optional<std::vector<int64_t>> bias = std::vector<int64_t>();
@@ -59,11 +61,12 @@ public:
 
 private:
   bool matchRight() {
-    int64_t rank = Lowering::dims(op.getB()).size();
+    int64_t rank = Lowering::shape(op.getB()).rank();
     if ((weights = matchWeights(op.getB(), rank - (op.getTransB() ? 2 : 1)))) {
       right.scales = weights->scales;
       right.largest = weights->largest;
-      right.oneConstant = llvm::all_of(weights->type.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
+      right.oneConstant =
+          llvm::all_of(Shape(weights->type).values().drop_back(2), [](int64_t dim) { return dim == 1; });
       return true;
     }
     activation = matchQuantized(op.getB());
@@ -110,7 +113,7 @@ private:
 
   /// Returns `factor` times the sums of `x` over K, as a vector along the other dim that broadcasts to the result.
   Value sums(Value x, bool depthIsLast, bool isUnsigned, int64_t factor, bool alongRows) {
-    int64_t rank = Lowering::dims(x).size();
+    int64_t rank = Lowering::shape(x).rank();
     Value sum = lower.reduce(
         x, ReduceKind::sum, {rank - (depthIsLast ? 1 : 2)}, rewriter.getI32Type(),
         [&](OpBuilder &b, Location loc, ValueRange values) -> Value {
@@ -121,8 +124,8 @@ private:
         [&](OpBuilder &b, Location loc, ValueRange values) -> Value {
           return arith::MulIOp::create(b, loc, values[0], scalarConstant(b, loc, b.getI32Type(), factor));
         });
-    Dims dims(Lowering::dims(sum));
-    int64_t size = std::max(dims[rank - 1], dims[rank - 2]);
+    SmallVector<Dim> dims = Lowering::shape(sum).dims();
+    Dim size = dims[rank - (depthIsLast ? 2 : 1)]; // the other dim has one element
     dims[rank - 2] = alongRows ? size : 1;
     dims[rank - 1] = alongRows ? 1 : size;
     return lower.reshape(sum, dims);
@@ -130,10 +133,10 @@ private:
 
   /// Returns the bias if all of its terms are constant; `bias` may be empty.
   Value constantBias(std::vector<int64_t> bias, bool correct) {
-    int64_t columns = Lowering::dims(op.getY()).back();
     if (bias.empty() && !correct) {
       return {};
     }
+    int64_t columns = Lowering::shape(op.getY()).back().value();
     SmallVector<double> values(columns, 0);
     for (size_t n = 0; n < bias.size(); ++n) {
       values[n] = static_cast<double>(bias[n]);
@@ -160,7 +163,7 @@ private:
       extras.push_back(sums(left, !op.getTransA(), isUnsigned, -right.zero, /*alongRows=*/true));
     }
     int64_t both = depth * leftZero * right.zero;
-    auto type = RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement);
+    RankedTensorType type = withElement(Lowering::type(op.getY()), form.resultElement);
     auto matmul =
         MatMulOp::create(rewriter, lower.loc, type, left, right.values, constantBias(std::move(bias), inBias), extras,
                          Value(), op.getTransA(), op.getTransB(), /*packing=*/PackingInterface(), sumBound);

@@ -20,11 +20,12 @@ using Dims = SmallVector<int64_t>;
 bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> axes, bool mean,
                     Requantisation requantisation) {
   std::optional<QuantizedTensor> x = matchQuantized(op->getOperand(0));
-  int64_t count = 1;
+  Dim elements = 1;
   for (int64_t axis : axes) {
-    count *= Lowering::dims(op->getOperand(0))[axis];
+    elements *= Lowering::shape(op->getOperand(0))[axis];
   }
-  if (!x || axes.empty() || !sumFits(x->scaling, count, 1, {})) {
+  int64_t count = elements.isKnown() ? elements.value() : 0;
+  if (!x || !elements.isKnown() || axes.empty() || !sumFits(x->scaling, count, 1, {})) {
     return false;
   }
   ContractionTail tail(op, false, 0);
@@ -47,19 +48,19 @@ bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> 
         }
         return form.emit(b, loc, sum, {});
       });
-  replaceTail(lower, tail, lower.reshape(y, Lowering::dims(op->getResult(0))));
+  replaceTail(lower, tail, lower.reshape(y, Lowering::shape(op->getResult(0))));
   return true;
 }
 
 /// Returns true if every window divides by the same number of positions, all of them inside x or its padding.
 bool dividesAlike(top::AvgPoolOp op) {
-  ArrayRef<int64_t> x = Lowering::dims(op.getX()), y = Lowering::dims(op.getY());
+  Shape x = op.getX(), y = op.getY();
   size_t spatial = op.getKernel().size();
   for (size_t d = 0; d < spatial; ++d) {
     int64_t begin = op.getPads()[d], end = op.getPads()[d + spatial];
-    int64_t reach = (y[d + 2] - 1) * op.getStrides()[d] + (op.getKernel()[d] - 1) * op.getDilations()[d] + 1;
+    Dim reach = (y[d + 2] - 1) * op.getStrides()[d] + (op.getKernel()[d] - 1) * op.getDilations()[d] + 1;
     bool padded = begin || end;
-    if ((padded && !op.getCountIncludePad()) || reach > x[d + 2] + begin + end) {
+    if ((padded && !op.getCountIncludePad()) || minOf(x[d + 2] + begin + end - reach) < 0) {
       return false;
     }
   }
@@ -68,8 +69,11 @@ bool dividesAlike(top::AvgPoolOp op) {
 
 void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation requantisation) {
   std::optional<QuantizedTensor> x = matchQuantized(op.getX());
-  int64_t count = ShapedType::getNumElements(op.getKernel()), channels = Lowering::dims(op.getX())[1];
-  int64_t rank = Lowering::dims(op.getX()).size();
+  int64_t count = ShapedType::getNumElements(op.getKernel()), rank = Lowering::shape(op.getX()).rank();
+  if (!Lowering::shape(op.getX())[1].isKnown()) {
+    return;
+  }
+  int64_t channels = Lowering::shape(op.getX())[1].value();
   bool padded = llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; });
   bool hasPadding = !x || !padded || x->scaling.zero == 0 || x->scaling.element.isInteger(8); // kernels pad with bytes
   if (!x || !hasPadding || rank < 4 || !dividesAlike(op) || !sumFits(x->scaling, count, 1, {})) {
@@ -83,7 +87,7 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation r
   Dims wDims{channels, 1};
   llvm::append_range(wDims, op.getKernel());
   auto wType = RankedTensorType::get(wDims, rewriter.getI8Type());
-  Value ones = top::createConstant(rewriter, lower.loc, wType, std::vector<char>(wType.getNumElements(), 1), "ones");
+  Value ones = top::createConstant(rewriter, lower.loc, wType, std::vector<char>(numElements(wType), 1), "ones");
   Value bias;
   if (int64_t zeros = count * x->scaling.zero) {
     bias = lower.constant(SmallVector<double>(channels, static_cast<double>(-zeros)), rewriter.getI32Type(), {channels},
@@ -91,10 +95,10 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation r
   }
   IntegerAttr sumBound =
       x->scaling.element.isInteger(8) ? IntegerAttr() : rewriter.getI64IntegerAttr(count * x->scaling.reach());
-  auto conv = ConvOp::create(rewriter, lower.loc, RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement),
-                             x->values, ones, bias, ValueRange(), Value(), op.getStridesAttr(), op.getPadsAttr(),
-                             op.getDilationsAttr(), channels, /*packing=*/PackingInterface(),
-                             padded ? x->scaling.zero : 0, sumBound);
+  auto conv =
+      ConvOp::create(rewriter, lower.loc, withElement(Lowering::type(op.getY()), form.resultElement), x->values, ones,
+                     bias, ValueRange(), Value(), op.getStridesAttr(), op.getPadsAttr(), op.getDilationsAttr(),
+                     channels, /*packing=*/PackingInterface(), padded ? x->scaling.zero : 0, sumBound);
   lower.setEpilogue(conv,
                     [&](OpBuilder &b, Location loc, ValueRange values) { return form.emit(b, loc, values[0], {}); });
   replaceTail(lower, tail, conv.getY());
@@ -111,14 +115,15 @@ void lowerIntegerMean(PatternRewriter &rewriter, Operation *op, Requantisation r
     return;
   }
   auto pool = cast<top::AvgPoolOp>(op);
-  ArrayRef<int64_t> spatial = Lowering::dims(pool.getX()).drop_front(2);
-  bool whole = pool.getKernel() == spatial && llvm::all_of(pool.getPads(), [](int64_t pad) { return pad == 0; }) &&
+  Shape spatial = Lowering::shape(pool.getX()).dropFront(2);
+  bool whole = sameSizes(pool.getKernel(), spatial) &&
+               llvm::all_of(pool.getPads(), [](int64_t pad) { return pad == 0; }) &&
                llvm::all_of(pool.getDilations(), [](int64_t dilation) { return dilation == 1; });
   if (!whole) {
     return lowerWindows(rewriter, pool, requantisation);
   }
   Dims axes;
-  for (size_t d = 0; d < spatial.size(); ++d) {
+  for (size_t d = 0; d < spatial.rank(); ++d) {
     axes.push_back(static_cast<int64_t>(d) + 2);
   }
   lowerReduction(rewriter, op, axes, /*mean=*/true, requantisation);

@@ -28,8 +28,8 @@ struct WidenedBytes {
 
 /// Returns true if the zero point has dims [.., M, 1] for x [.., M, K].
 bool isPerRow(Value zero, Value x) {
-  ArrayRef<int64_t> dims = Lowering::dims(zero), all = Lowering::dims(x);
-  return dims.size() == all.size() && dims.back() == 1 && dims.drop_back() == all.drop_back();
+  Shape dims = zero, all = x;
+  return dims.rank() == all.rank() && dims.back().is(1) && sameSizes(dims.dropBack(), all.dropBack());
 }
 
 /// Matches widened bytes. |perRow|: each row may have its own zero point.
@@ -37,7 +37,7 @@ std::optional<WidenedBytes> matchBytes(Value value, bool perRow = false) {
   WidenedBytes result;
   if (auto sub = value.getDefiningOp<top::SubOp>()) {
     result.zero = sub->getOperand(1);
-    bool one = Lowering::type(result.zero).getNumElements() == 1;
+    bool one = knownNumElements(result.zero) == 1;
     if (!one && !(perRow && isPerRow(result.zero, value))) {
       return std::nullopt;
     }
@@ -141,7 +141,7 @@ public:
       for (auto [sum, shift] : llvm::zip_equal(w.sums, w.shifts)) {
         factors.push_back(wrapped(-(sum + static_cast<double>(w.steps) * shift)));
       }
-      bool one = Lowering::type(x.zero).getNumElements() == 1;
+      bool one = knownNumElements(x.zero) == 1;
       values.push_back(one ? lower.reshape(x.zero, Dims(channelDims.size(), 1)) : x.zero);
       values.push_back(constant(factors, channelDims));
     }
@@ -194,8 +194,13 @@ void finish(Lowering &lower, Operation *result) {
 
 void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
   std::optional<WidenedBytes> x = matchBytes(op.getA(), /*perRow=*/!op.getTransA());
-  ArrayRef<int64_t> aDims = Lowering::dims(op.getA()), bDims = Lowering::dims(op.getB());
-  int64_t columns = Lowering::dims(op.getY()).back(), depth = aDims[aDims.size() - (op.getTransA() ? 2 : 1)];
+  if (!Shape(op.getB()).isKnown()) {
+    return;
+  }
+  Shape aDims = op.getA();
+  ArrayRef<int64_t> bDims = Lowering::dims(op.getB());
+  const int64_t columns = bDims[bDims.size() - (op.getTransB() ? 2 : 1)];
+  const int64_t depth = bDims[bDims.size() - (op.getTransB() ? 1 : 2)];
   bool oneMatrix = llvm::all_of(bDims.drop_back(2), [](int64_t dim) { return dim == 1; });
   if (!x || !oneMatrix || op.getBias() || op.getRelu() || !bytesFit(*x, depth)) {
     return;
@@ -211,12 +216,12 @@ void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
   bool isUnsigned = Lowering::element(x->bytes).isUnsignedInteger();
   Corrections corrections(lower, *x, *w, {columns});
   SmallVector<Value> extras = corrections.extras([&] {
-    int64_t axis = static_cast<int64_t>(aDims.size()) - (op.getTransA() ? 2 : 1);
+    int64_t axis = static_cast<int64_t>(aDims.rank()) - (op.getTransA() ? 2 : 1);
     Value sums =
         lower.reduce(x->bytes, ReduceKind::sum, axis, rewriter.getI32Type(),
                      [&](OpBuilder &b, Location loc, ValueRange v) { return widen(b, loc, v[0], isUnsigned); });
-    Dims rows(aDims);
-    rows[rows.size() - 2] = aDims[aDims.size() - (op.getTransA() ? 1 : 2)];
+    SmallVector<Dim> rows = aDims.dims();
+    rows[rows.size() - 2] = aDims[aDims.rank() - (op.getTransA() ? 1 : 2)];
     rows.back() = 1;
     return lower.reshape(sums, rows);
   });
@@ -230,12 +235,13 @@ void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
 /// Pads the spatial dims of x by `pads` with the zero point, which is only known at run time.
 Value padWithZeroPoint(Lowering &lower, const WidenedBytes &x, ArrayRef<int64_t> pads) {
   size_t spatial = pads.size() / 2;
-  Dims padded(Lowering::dims(x.bytes)), mask(padded.size(), 1);
-  Piece piece = Piece::identity(0, padded);
+  SmallVector<Dim> padded = Lowering::shape(x.bytes).dims();
+  Dims mask(padded.size(), 1);
+  auto piece = SymbolicPiece::identity(0, padded);
   for (size_t d = 0; d < spatial; ++d) {
     piece.dstOffsets[d + 2] = pads[d];
     padded[d + 2] += pads[d] + pads[d + spatial];
-    mask[d + 2] = padded[d + 2];
+    mask[d + 2] = padded[d + 2].value();
   }
   Value inside = lower.copy(x.bytes, piece, padded, 0.0);
   SmallVector<double> outside;
@@ -245,14 +251,14 @@ Value padWithZeroPoint(Lowering &lower, const WidenedBytes &x, ArrayRef<int64_t>
     bool border = false;
     for (int64_t rest = i, d = static_cast<int64_t>(spatial); d-- > 0; rest /= mask[d + 2]) {
       int64_t at = rest % mask[d + 2];
-      border |= at < pads[d] || at >= pads[d] + Lowering::dims(x.bytes)[d + 2];
+      border |= at < pads[d] || at >= pads[d] + Lowering::shape(x.bytes)[d + 2].value();
     }
     outside.push_back(border ? -1 : 0);
   }
   Value where = lower.constant(outside, lower.rewriter.getI8Type(), mask, "border");
   Value zero = lower.reshape(x.zero, Dims(padded.size(), 1));
   // The copy holds 0 where the mask is all ones.
-  return lower.map({inside, where, zero}, RankedTensorType::get(padded, Lowering::element(x.bytes)),
+  return lower.map({inside, where, zero}, tensorType(padded, Lowering::element(x.bytes)),
                    [](OpBuilder &b, Location loc, ValueRange v) -> Value {
                      Value byte = arith::TruncIOp::create(b, loc, b.getI8Type(), v[2]);
                      return arith::OrIOp::create(b, loc, v[0], arith::AndIOp::create(b, loc, v[1], byte));
@@ -261,8 +267,11 @@ Value padWithZeroPoint(Lowering &lower, const WidenedBytes &x, ArrayRef<int64_t>
 
 void lowerConv(PatternRewriter &rewriter, top::ConvOp op) {
   std::optional<WidenedBytes> x = matchBytes(op.getX());
+  if (!Shape(op.getW()).isKnown()) {
+    return;
+  }
   ArrayRef<int64_t> wDims = Lowering::dims(op.getW());
-  int64_t channels = wDims[0], steps = channels ? Lowering::type(op.getW()).getNumElements() / channels : 0;
+  int64_t channels = wDims[0], steps = channels ? numElements(op.getW()) / channels : 0;
   if (!x || wDims.size() < 4 || op.getBias() || op.getRelu() || !bytesFit(*x, steps)) {
     return;
   }
@@ -275,6 +284,9 @@ void lowerConv(PatternRewriter &rewriter, top::ConvOp op) {
   Dims pads(op.getPads());
   bool padded = llvm::any_of(pads, [](int64_t pad) { return pad != 0; });
   Value bytes = x->bytes;
+  if (padded && x->zero && !Shape(x->bytes).dropFront(2).isKnown()) {
+    return;
+  }
   if (padded && x->zero) {
     bytes = padWithZeroPoint(lower, *x, pads);
     pads.assign(pads.size(), 0), padded = false;
@@ -291,7 +303,7 @@ void lowerConv(PatternRewriter &rewriter, top::ConvOp op) {
   SmallVector<Value> extras = corrections.extras([&]() -> Value {
     // Sums over windows are a convolution with ones.
     auto type = RankedTensorType::get(wDims, rewriter.getI8Type());
-    Value ones = top::createConstant(rewriter, lower.loc, type, std::vector<char>(type.getNumElements(), 1), "ones");
+    Value ones = top::createConstant(rewriter, lower.loc, type, std::vector<char>(numElements(type), 1), "ones");
     auto sums = convolve(ones, Value(), {});
     lower.setEpilogue(sums, nullptr);
     return sums.getY();

@@ -10,7 +10,8 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-using Dims = SmallVector<int64_t>;
+using Ints = SmallVector<int64_t>;
+using Dims = SmallVector<Dim>;
 
 struct LowerMatMulOp : OpRewritePattern<top::MatMulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -36,7 +37,7 @@ struct Term {
   Value value;
   std::string letters;
 
-  int64_t dim(char letter) const { return Lowering::dims(value)[letters.find(letter)]; }
+  Dim dim(char letter) const { return Lowering::shape(value)[letters.find(letter)]; }
   bool has(char letter) const { return letters.find(letter) != std::string::npos; }
 };
 
@@ -74,7 +75,7 @@ private:
         continue;
       }
       // Move both dims to the end: [..., n, n] -> [..., n * n], and take every (n + 1)-th element.
-      Dims perm;
+      Ints perm;
       for (size_t d = 0; d < term.letters.size(); ++d) {
         if (d != i && d != j) {
           perm.push_back(d);
@@ -82,10 +83,11 @@ private:
       }
       perm.append({static_cast<int64_t>(i), static_cast<int64_t>(j)});
       Value value = lower.transpose(term.value, perm);
-      Dims dims(Lowering::dims(value));
-      int64_t n = dims.pop_back_val();
+      Dims dims = Lowering::shape(value).dims();
+      int64_t n = dims.pop_back_val().value();
       dims.back() = n * n;
-      Dims sizes(dims), starts(dims.size(), 0), steps(dims.size(), 1);
+      Dims sizes(dims);
+      Ints starts(dims.size(), 0), steps(dims.size(), 1);
       sizes.back() = n;
       steps.back() = n + 1;
       value = lower.slice(lower.reshape(value, dims), starts, sizes, steps);
@@ -105,7 +107,8 @@ private:
 
   /// Sums over the letters that no other term needs.
   Term sumUnneeded(Term term, size_t next, const Term *other = nullptr) {
-    Dims axes, dims;
+    Ints axes;
+    Dims dims;
     std::string letters;
     for (auto [d, letter] : llvm::enumerate(term.letters)) {
       bool needed = neededFrom(letter, other ? next + 1 : next) || (other && other->has(letter));
@@ -124,15 +127,15 @@ private:
   }
 
   Term arrange(const Term &term, const std::string &letters) {
-    Dims perm;
+    Ints perm;
     for (char letter : letters) {
       perm.push_back(term.letters.find(letter));
     }
     return {lower.transpose(term.value, perm), letters};
   }
 
-  static int64_t product(const Term &term, const std::string &letters) {
-    int64_t count = 1;
+  static Dim product(const Term &term, const std::string &letters) {
+    Dim count = 1;
     for (char letter : letters) {
       count *= term.dim(letter);
     }
@@ -154,12 +157,12 @@ private:
     // Use the order of the last two groups that needs no move.
     bool transA = a.letters == batch + common + left && a.letters != batch + left + common;
     bool transB = b.letters == batch + right + common && b.letters != batch + common + right;
-    int64_t n = product(a, batch), k = product(a, common), l = product(a, left), r = product(b, right);
+    Dim n = product(a, batch), k = product(a, common), l = product(a, left), r = product(b, right);
     Value lhs = arrange(a, transA ? batch + common + left : batch + left + common).value;
     Value rhs = arrange(b, transB ? batch + right + common : batch + common + right).value;
     lhs = lower.reshape(lhs, transA ? Dims{n, k, l} : Dims{n, l, k});
     rhs = lower.reshape(rhs, transB ? Dims{n, r, k} : Dims{n, k, r});
-    auto type = RankedTensorType::get({n, l, r}, Lowering::element(a.value));
+    RankedTensorType type = tensorType({n, l, r}, Lowering::element(a.value));
     auto matmul =
         MatMulOp::create(lower.rewriter, lower.loc, type, lhs, rhs, Value(), ValueRange(), Value(), transA, transB,
                          /*packing=*/PackingInterface(), IntegerAttr());

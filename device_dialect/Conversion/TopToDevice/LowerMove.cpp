@@ -8,13 +8,14 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-using Dims = SmallVector<int64_t>;
+using Ints = SmallVector<int64_t>;
+using Dims = SmallVector<Dim>;
 
 struct LowerReshapeOp : OpRewritePattern<top::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::ReshapeOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(lower.reshape(op.getX(), Lowering::dims(op.getY())));
+    return lower.replace(lower.reshape(op.getX(), Lowering::shape(op.getY())));
   }
 };
 
@@ -38,7 +39,7 @@ struct LowerSliceOp : OpRewritePattern<top::SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::SliceOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(lower.slice(op.getX(), op.getStarts(), op.getSizes(), op.getSteps()));
+    return lower.replace(lower.slice(op.getX(), op.getStarts(), Lowering::shape(op.getY()), op.getSteps()));
   }
 };
 
@@ -46,7 +47,7 @@ struct LowerExpandOp : OpRewritePattern<top::ExpandOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::ExpandOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(lower.expand(op.getX(), Lowering::dims(op.getY())));
+    return lower.replace(lower.expand(op.getX(), Lowering::shape(op.getY())));
   }
 };
 
@@ -56,12 +57,12 @@ struct LowerTileOp : OpRewritePattern<top::TileOp> {
   LogicalResult matchAndRewrite(top::TileOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     Dims ones, repeated;
-    for (auto [dim, repeat] : llvm::zip(Lowering::dims(op.getX()), op.getRepeats())) {
-      ones.append({1, dim});
-      repeated.append({repeat, dim});
+    for (auto [dim, repeat] : llvm::zip(Lowering::shape(op.getX()).dims(), op.getRepeats())) {
+      ones.append({Dim(1), dim});
+      repeated.append({Dim(repeat), dim});
     }
     Value tiled = lower.expand(lower.reshape(op.getX(), ones), repeated);
-    return lower.replace(lower.reshape(tiled, Lowering::dims(op.getY())));
+    return lower.replace(lower.reshape(tiled, Lowering::shape(op.getY())));
   }
 };
 
@@ -69,12 +70,12 @@ struct LowerDepthToSpaceOp : OpRewritePattern<top::DepthToSpaceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::DepthToSpaceOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    ArrayRef<int64_t> x = Lowering::dims(op.getX());
-    int64_t b = op.getBlockSize(), channels = x[1] / (b * b);
+    Shape x = op.getX();
+    Dim b = int64_t(op.getBlockSize()), channels = floorDiv(x[1], b * b);
     Dims split = op.getCrd() ? Dims{x[0], channels, b, b, x[2], x[3]} : Dims{x[0], b, b, channels, x[2], x[3]};
-    Dims perm = op.getCrd() ? Dims{0, 1, 4, 2, 5, 3} : Dims{0, 3, 4, 1, 5, 2};
+    Ints perm = op.getCrd() ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2};
     Value moved = lower.transpose(lower.reshape(op.getX(), split), perm);
-    return lower.replace(lower.reshape(moved, Lowering::dims(op.getY())));
+    return lower.replace(lower.reshape(moved, Lowering::shape(op.getY())));
   }
 };
 
@@ -82,11 +83,11 @@ struct LowerSpaceToDepthOp : OpRewritePattern<top::SpaceToDepthOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::SpaceToDepthOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    ArrayRef<int64_t> x = Lowering::dims(op.getX());
-    int64_t b = op.getBlockSize();
-    Value split = lower.reshape(op.getX(), {x[0], x[1], x[2] / b, b, x[3] / b, b});
+    Shape x = op.getX();
+    Dim b = int64_t(op.getBlockSize());
+    Value split = lower.reshape(op.getX(), {x[0], x[1], floorDiv(x[2], b), b, floorDiv(x[3], b), b});
     Value moved = lower.transpose(split, {0, 3, 5, 1, 2, 4});
-    return lower.replace(lower.reshape(moved, Lowering::dims(op.getY())));
+    return lower.replace(lower.reshape(moved, Lowering::shape(op.getY())));
   }
 };
 
@@ -96,7 +97,8 @@ struct LowerSpaceToDepthOp : OpRewritePattern<top::SpaceToDepthOp> {
 
 /// Consecutive positions of a padded dim whose sources form an arithmetic progression.
 struct Run {
-  int64_t first, size, source, step;
+  Dim first, size, source;
+  int64_t step;
 };
 
 /// Returns the source of position `i` of a dim, counted from the first element of x; -1 for the fill value.
@@ -120,8 +122,18 @@ int64_t sourceOf(int64_t i, int64_t size, top::PadMode mode) {
   return -1;
 }
 
-SmallVector<Run> runsOf(int64_t size, int64_t begin, int64_t end, top::PadMode mode) {
-  SmallVector<Run> runs;
+/// Returns the runs of a dim of |dim| positions, with |begin| before and |end| behind. If |dim| is not a number, the
+/// mode is constant, or nothing is padded.
+SmallVector<Run> runsOf(Dim dim, int64_t begin, int64_t end, top::PadMode mode) {
+  if (!dim.isKnown()) { // negative pads crop
+    Dim cropped = dim + std::min<int64_t>(begin, 0) + std::min<int64_t>(end, 0);
+    return {{std::max<int64_t>(begin, 0), cropped, std::max<int64_t>(-begin, 0), 1}};
+  }
+  const int64_t size = dim.value();
+  struct Open {
+    int64_t first, size, source, step;
+  };
+  SmallVector<Open> runs;
   bool open = false;
   for (int64_t o = 0; o < size + begin + end; ++o) {
     int64_t source = sourceOf(o - begin, size, mode);
@@ -143,7 +155,7 @@ SmallVector<Run> runsOf(int64_t size, int64_t begin, int64_t end, top::PadMode m
     runs.push_back({o, 1, source, 1});
     open = true;
   }
-  return runs;
+  return llvm::map_to_vector(runs, [](const Open &run) { return Run{run.first, run.size, run.source, run.step}; });
 }
 
 /// Lowers a padding to one copy region for each combination of the runs of its dims.
@@ -152,16 +164,16 @@ struct LowerPadOp : OpRewritePattern<top::PadOp> {
 
   LogicalResult matchAndRewrite(top::PadOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    ArrayRef<int64_t> x = Lowering::dims(op.getX()), y = Lowering::dims(op.getY());
-    size_t rank = x.size();
-    Piece empty = Piece::identity(0, y);
-    std::vector<Piece> pieces{empty};
+    Shape x = op.getX(), y = op.getY();
+    size_t rank = x.rank();
+    auto empty = SymbolicPiece::identity(0, y.dims());
+    std::vector<SymbolicPiece> pieces{empty};
     for (size_t d = 0; d < rank; ++d) {
-      std::vector<Piece> grown;
-      for (const Piece &piece : pieces) {
+      std::vector<SymbolicPiece> grown;
+      for (const SymbolicPiece &piece : pieces) {
         for (const Run &run : runsOf(x[d], op.getPads()[d], op.getPads()[d + rank], op.getMode())) {
           grown.push_back(piece);
-          Piece &next = grown.back();
+          SymbolicPiece &next = grown.back();
           next.sizes[d] = run.size;
           next.dstOffsets[d] = run.first;
           next.srcOffsets[d] = run.source;
@@ -172,7 +184,7 @@ struct LowerPadOp : OpRewritePattern<top::PadOp> {
       pieces = grown;
     }
     bool constant = op.getMode() == top::PadMode::constant;
-    bool whole = pieces.size() == 1 && pieces.front().sizes == y;
+    bool whole = pieces.size() == 1 && sameSizes(tensorType(pieces.front().sizes, Lowering::element(op.getX())), y);
     std::optional<double> fill;
     if (constant && !whole) {
       fill = op.getValue().convertToDouble();

@@ -53,7 +53,7 @@ private:
       factor.push_back((*scale)[c] / std::sqrt((*variance)[c] + op.getEpsilon().convertToDouble()));
       shift.push_back((*bias)[c] - (*mean)[c] * factor.back());
     }
-    Dims dims = channelDims(scale->size(), Lowering::dims(op.getX()).size());
+    Dims dims = channelDims(scale->size(), Lowering::shape(op.getX()).rank());
     Type element = Lowering::element(op.getX());
     Value a = lower.constant(factor, element, dims, "bn_factor");
     Value b = lower.constant(shift, element, dims, "bn_shift");
@@ -67,7 +67,7 @@ private:
   static Value lowerDynamic(Lowering &lower, top::BatchNormOp op) {
     SmallVector<Value> inputs{op.getX()};
     for (Value parameter : {op.getScale(), op.getBias(), op.getMean(), op.getVariance()}) {
-      Dims dims = channelDims(Lowering::dims(parameter)[0], Lowering::dims(op.getX()).size());
+      Dims dims = channelDims(Lowering::dims(parameter)[0], Lowering::shape(op.getX()).rank());
       inputs.push_back(lower.reshape(parameter, dims));
     }
     double epsilon = op.getEpsilon().convertToDouble();
@@ -102,12 +102,13 @@ struct LowerGroupNormOp : OpRewritePattern<top::GroupNormOp> {
   LogicalResult matchAndRewrite(top::GroupNormOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     RankedTensorType type = Lowering::type(op.getX());
-    int64_t groups = op.getGroups(), batch = type.getDimSize(0), channels = type.getDimSize(1);
-    Value x = lower.reshape(op.getX(), {batch, groups, type.getNumElements() / (batch * groups)});
+    Shape sizes = type;
+    int64_t groups = op.getGroups(), channels = sizes[1].value();
+    Value x = lower.reshape(op.getX(), {sizes[0], groups, countElements(sizes.dropFront(2)) * (channels / groups)});
     Value unit = NormOp::create(rewriter, lower.loc, x.getType(), x, Value(), Value(), 2, op.getEpsilon(),
                                 /*rms=*/false);
     Dims dims = channelDims(channels, type.getRank());
-    SmallVector<Value> inputs{lower.reshape(unit, type.getShape()), lower.reshape(op.getScale(), dims),
+    SmallVector<Value> inputs{lower.reshape(unit, sizes), lower.reshape(op.getScale(), dims),
                               lower.reshape(op.getBias(), dims)};
     return lower.replace(lower.map(inputs, type, [](OpBuilder &builder, Location loc, ValueRange values) -> Value {
       Value scaled = arith::MulFOp::create(builder, loc, values[0], values[1]);
@@ -126,7 +127,7 @@ struct LowerLrnOp : OpRewritePattern<top::LrnOp> {
     Value squares = lower.map(op.getX(), type, [](OpBuilder &b, Location loc, ValueRange values) {
       return arith::MulFOp::create(b, loc, values[0], values[0]).getResult();
     });
-    Value mean = lower.reshape(meanOverChannels(lower, squares, op.getSize()), type.getShape());
+    Value mean = lower.reshape(meanOverChannels(lower, squares, op.getSize()), Shape(type));
     double alpha = op.getAlpha().convertToDouble(), beta = op.getBeta().convertToDouble();
     double bias = op.getBias().convertToDouble();
     return lower.replace(
@@ -141,12 +142,11 @@ struct LowerLrnOp : OpRewritePattern<top::LrnOp> {
 
 private:
   static Value meanOverChannels(Lowering &lower, Value x, int64_t size) {
-    RankedTensorType type = Lowering::type(x);
-    int64_t batch = type.getDimSize(0), channels = type.getDimSize(1);
-    Dims dims{batch, 1, channels, type.getNumElements() / (batch * channels)};
+    Shape sizes = x;
+    SmallVector<Dim> dims{sizes[0], 1, sizes[1], countElements(sizes.dropFront(2))};
     int64_t before = (size - 1) / 2, after = size - 1 - before;
     Builder &b = lower.rewriter;
-    auto pool = PoolOp::create(lower.rewriter, lower.loc, RankedTensorType::get(dims, type.getElementType()),
+    auto pool = PoolOp::create(lower.rewriter, lower.loc, tensorType(dims, Lowering::element(x)),
                                lower.reshape(x, dims), ValueRange(), PoolKind::avg, b.getDenseI64ArrayAttr({size, 1}),
                                b.getDenseI64ArrayAttr({1, 1}), b.getDenseI64ArrayAttr({before, 0, after, 0}),
                                b.getDenseI64ArrayAttr({1, 1}), /*countIncludePad=*/true);
@@ -175,7 +175,7 @@ struct LowerRopeOp : OpRewritePattern<top::RopeOp> {
   LogicalResult matchAndRewrite(top::RopeOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     bool interleaved = op.getInterleaved();
-    int64_t half = Lowering::dims(op.getX()).back() / 2;
+    int64_t half = Lowering::shape(op.getX()).back().value() / 2;
     Value cosines = widened(lower, op.getCos(), half), sines = widened(lower, op.getSin(), half);
     Value negative = negated(lower, sines);
     Value cos = pair(lower, cosines, cosines, interleaved);
@@ -192,12 +192,12 @@ struct LowerRopeOp : OpRewritePattern<top::RopeOp> {
 private:
   /// Returns the table with a last dim of |half| elements; a single element is broadcast.
   static Value widened(Lowering &lower, Value table, int64_t half) {
-    Dims dims(Lowering::dims(table));
+    SmallVector<Dim> dims = Lowering::shape(table).dims();
     if (dims.empty()) {
       dims.push_back(1);
       table = lower.reshape(table, dims);
     }
-    if (dims.back() == half) {
+    if (dims.back().is(half)) {
       return table;
     }
     dims.back() = half;
@@ -217,23 +217,23 @@ private:
   }
 
   /// Returns the region that puts [..., E/2] at the first (second) half or the even (odd) positions of [..., E].
-  static Piece half(int64_t source, ArrayRef<int64_t> dims, bool second, bool interleaved) {
-    Piece piece = Piece::identity(source, dims);
+  static SymbolicPiece half(int64_t source, ArrayRef<Dim> dims, bool second, bool interleaved) {
+    auto piece = SymbolicPiece::identity(source, dims);
     piece.dstSteps.back() = interleaved ? 2 : 1;
-    piece.dstOffsets.back() = second ? (interleaved ? 1 : dims.back()) : 0;
+    piece.dstOffsets.back() = !second ? Dim(0) : interleaved ? Dim(1) : dims.back();
     return piece;
   }
 
   static Value pair(Lowering &lower, Value first, Value second, bool interleaved) {
-    Dims dims(Lowering::dims(first)), whole(dims);
+    SmallVector<Dim> dims = Lowering::shape(first).dims(), whole(dims);
     whole.back() *= 2;
     return lower.copy({first, second}, {half(0, dims, false, interleaved), half(1, dims, true, interleaved)}, whole);
   }
 
   static Value swap(Lowering &lower, Value x, bool interleaved) {
-    Dims whole(Lowering::dims(x)), dims(whole);
-    dims.back() /= 2;
-    Piece first = half(0, dims, false, interleaved), second = half(0, dims, true, interleaved);
+    SmallVector<Dim> whole = Lowering::shape(x).dims(), dims(whole);
+    dims.back() = floorDiv(dims.back(), 2);
+    SymbolicPiece first = half(0, dims, false, interleaved), second = half(0, dims, true, interleaved);
     for (auto [piece, from] : {std::pair(&first, &second), std::pair(&second, &first)}) {
       piece->srcOffsets = from->dstOffsets;
       piece->srcSteps = from->dstSteps;

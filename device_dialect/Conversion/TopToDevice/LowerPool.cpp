@@ -8,7 +8,7 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-using Dims = SmallVector<int64_t>;
+using Ints = SmallVector<int64_t>;
 
 /// Lowers max and average pooling; the result dims already reflect the ceil mode.
 template <typename TopOp>
@@ -17,11 +17,11 @@ struct LowerPoolOp : OpRewritePattern<TopOp> {
 
   LogicalResult matchAndRewrite(TopOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    Dims kernel(op.getKernel()), strides(op.getStrides()), dilations(op.getDilations()), pads(op.getPads());
-    Dims xDims(Lowering::dims(op.getX())), yDims(Lowering::dims(op.getY()));
+    Ints kernel(op.getKernel()), strides(op.getStrides()), dilations(op.getDilations()), pads(op.getPads());
+    SmallVector<Dim> xDims = Lowering::shape(op.getX()).dims(), yDims = Lowering::shape(op.getY()).dims();
     if (kernel.size() == 1) {
       // Treat 1-D pooling as 2-D pooling over rows of height 1.
-      for (Dims *list : {&kernel, &strides, &dilations}) {
+      for (Ints *list : {&kernel, &strides, &dilations}) {
         list->insert(list->begin(), 1);
       }
       pads = {0, pads[0], 0, pads[1]};
@@ -33,13 +33,12 @@ struct LowerPoolOp : OpRewritePattern<TopOp> {
       countIncludePad = op.getCountIncludePad();
     }
     constexpr PoolKind kind = std::is_same_v<TopOp, top::MaxPoolOp> ? PoolKind::max : PoolKind::avg;
-    auto pool =
-        PoolOp::create(rewriter, lower.loc, RankedTensorType::get(yDims, Lowering::element(op.getY())),
-                       lower.reshape(op.getX(), xDims), ValueRange(), kind, rewriter.getDenseI64ArrayAttr(kernel),
-                       rewriter.getDenseI64ArrayAttr(strides), rewriter.getDenseI64ArrayAttr(pads),
-                       rewriter.getDenseI64ArrayAttr(dilations), countIncludePad);
+    auto pool = PoolOp::create(
+        rewriter, lower.loc, tensorType(yDims, Lowering::element(op.getY())), lower.reshape(op.getX(), xDims),
+        ValueRange(), kind, rewriter.getDenseI64ArrayAttr(kernel), rewriter.getDenseI64ArrayAttr(strides),
+        rewriter.getDenseI64ArrayAttr(pads), rewriter.getDenseI64ArrayAttr(dilations), countIncludePad);
     lower.setEpilogue(pool, nullptr);
-    return lower.replace(lower.reshape(pool.getY(), Lowering::dims(op.getY())));
+    return lower.replace(lower.reshape(pool.getY(), Lowering::shape(op.getY())));
   }
 };
 

@@ -40,7 +40,7 @@ struct LowerReduceOp : OpRewritePattern<top::ReduceOp> {
   LogicalResult matchAndRewrite(top::ReduceOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     Value y = op.getAxes().empty() ? op.getX() : lowerKind(lower, op);
-    return lower.replace(lower.reshape(y, Lowering::dims(op.getY())));
+    return lower.replace(lower.reshape(y, Lowering::shape(op.getY())));
   }
 
 private:
@@ -80,7 +80,7 @@ private:
   static Value lowerMean(Lowering &lower, top::ReduceOp op) {
     int64_t count = 1;
     for (int64_t axis : op.getAxes()) {
-      count *= Lowering::dims(op.getX())[axis];
+      count *= Lowering::shape(op.getX())[axis].value();
     }
     return lower.reduce(op.getX(), ReduceKind::sum, op.getAxes(), Lowering::element(op.getY()), nullptr,
                         [&](OpBuilder &b, Location loc, ValueRange values) -> Value {
@@ -125,11 +125,11 @@ struct LowerArgReduceOp : OpRewritePattern<top::ArgReduceOp> {
 
   LogicalResult matchAndRewrite(top::ArgReduceOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    SmallVector<int64_t> dims(Lowering::dims(op.getX()));
+    SmallVector<Dim> dims = Lowering::shape(op.getX()).dims();
     dims[op.getAxis()] = 1;
-    auto type = RankedTensorType::get(dims, rewriter.getI64Type());
+    RankedTensorType type = tensorType(dims, rewriter.getI64Type());
     Value y = ArgReduceOp::create(rewriter, lower.loc, type, op.getX(), op.getAxis(), op.getMin(), op.getSelectLast());
-    return lower.replace(lower.reshape(y, Lowering::dims(op.getY())));
+    return lower.replace(lower.reshape(y, Lowering::shape(op.getY())));
   }
 };
 

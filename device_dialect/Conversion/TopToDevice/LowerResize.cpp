@@ -48,21 +48,25 @@ struct LowerResizeOp : OpRewritePattern<top::ResizeOp> {
 
   LogicalResult matchAndRewrite(top::ResizeOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    ArrayRef<int64_t> x = Lowering::dims(op.getX()), y = Lowering::dims(op.getY());
+    Shape xSizes = op.getX(), ySizes = op.getY();
     SmallVector<Value> tables;
     Dims axes;
     Value outside;
-    for (size_t d = 0; d < x.size(); ++d) {
-      if (top::keepsDim(op, d, x[d], y[d])) {
+    for (size_t d = 0; d < xSizes.rank(); ++d) {
+      if (!xSizes[d].isKnown()) {
+        continue; // symbolic dims keep their size, see the constraint resized_dims
+      }
+      int64_t x = xSizes[d].value(), y = ySizes[d].value();
+      if (top::keepsDim(op, d, x, y)) {
         continue;
       }
-      std::vector<top::ResizeTaps> positions = top::resizeTaps(op, d, x[d], y[d]);
-      Tables pair = buildTables(lower, positions, x[d]);
+      std::vector<top::ResizeTaps> positions = top::resizeTaps(op, d, x, y);
+      Tables pair = buildTables(lower, positions, x);
       if (!pair.identity) {
         axes.push_back(d);
         tables.append({pair.index, pair.weight});
       }
-      outside = markOutside(lower, positions, y.size() - d, outside);
+      outside = markOutside(lower, positions, ySizes.rank() - d, outside);
     }
     Value result = op.getX();
     if (!axes.empty()) {

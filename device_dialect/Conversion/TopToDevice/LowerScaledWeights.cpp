@@ -170,6 +170,9 @@ Value shared(Lowering &lower, RankedTensorType type, Value weight, ArrayRef<char
 } // namespace
 
 std::optional<ScaledWeights> matchScaledWeights(Lowering &lower, Value weight, bool isConv, bool transposed) {
+  if (!Shape(weight).isKnown()) {
+    return std::nullopt;
+  }
   ArrayRef<int64_t> shape = Lowering::dims(weight);
   std::optional<QuantizedWeight> given =
       isConv || shape.size() == 2 ? QuantizedWeight::match(weight) : std::optional<QuantizedWeight>();

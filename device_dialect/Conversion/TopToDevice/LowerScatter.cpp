@@ -76,18 +76,18 @@ SmallVector<Span> complementOf(const Span &span, int64_t dim) {
 /// Returns `x` with the rectangle described by `spans`, one per dim, overwritten by `updates`.
 Value writeRectangle(Lowering &lower, Value x, Value updates, ArrayRef<Span> spans) {
   ArrayRef<int64_t> dims = Lowering::dims(x);
-  std::vector<Piece> pieces;
-  Piece rest = Piece::identity(0, dims), written = Piece::identity(1, dims);
+  std::vector<SymbolicPiece> pieces;
+  auto rest = SymbolicPiece::identity(0, Shape(dims).dims()), written = SymbolicPiece::identity(1, Shape(dims).dims());
   written.srcOffsets.assign(Lowering::dims(updates).size(), 0);
   for (auto [d, span] : llvm::enumerate(spans)) {
     for (const Span &each : complementOf(span, dims[d])) {
-      Piece piece = rest;
+      SymbolicPiece piece = rest;
       piece.sizes[d] = each.size;
       piece.dstOffsets[d] = piece.srcOffsets[d] = each.first;
       piece.dstSteps[d] = piece.srcSteps[d] = each.step;
       pieces.push_back(piece);
     }
-    for (Piece *piece : {&rest, &written}) { // later dims only vary inside this dim's span
+    for (SymbolicPiece *piece : {&rest, &written}) { // later dims only vary inside this dim's span
       piece->sizes[d] = span.size, piece->dstOffsets[d] = span.first, piece->dstSteps[d] = span.step;
     }
     rest.srcOffsets[d] = span.first, rest.srcSteps[d] = span.step;
@@ -113,6 +113,9 @@ struct LowerScatterElementsOp : OpRewritePattern<top::ScatterElementsOp> {
 
 private:
   static Value writeSlice(Lowering &lower, top::ScatterElementsOp op) {
+    if (!Shape(op.getX()).isKnown() || !Shape(op.getIndices()).isKnown()) {
+      return {};
+    }
     ArrayRef<int64_t> dims = Lowering::dims(op.getX()), grid = Lowering::dims(op.getIndices());
     int64_t axis = op.getAxis();
     if (op.getReduction() != top::ScatterReduction::none || Lowering::dims(op.getUpdates()) != grid) {
@@ -148,6 +151,9 @@ struct LowerScatterNdOp : OpRewritePattern<top::ScatterNdOp> {
 
 private:
   static Value writeBox(Lowering &lower, top::ScatterNdOp op) {
+    if (!Shape(op.getX()).isKnown() || !Shape(op.getIndices()).isKnown()) {
+      return {};
+    }
     ArrayRef<int64_t> dims = Lowering::dims(op.getX()), indexDims = Lowering::dims(op.getIndices());
     ArrayRef<int64_t> grid = indexDims.drop_back();
     int64_t columns = indexDims.back();

@@ -58,11 +58,11 @@ Value castFloat(OpBuilder &builder, Location loc, Value x, Type type) {
 // Copies
 //===----------------------------------------------------------------------===//
 
-Value Lowering::reshape(Value x, ArrayRef<int64_t> newDims) {
-  if (dims(x) == newDims) {
+Value Lowering::reshape(Value x, const SizeList &sizes) {
+  RankedTensorType result = tensorType(sizes, element(x));
+  if (sameSizes(x, result)) {
     return x;
   }
-  auto result = RankedTensorType::get(newDims, element(x));
   if (std::optional<top::TensorData> data = top::getConstantData(x)) {
     return top::createConstant(rewriter, loc, result, data->bytes, "reshaped");
   }
@@ -84,16 +84,16 @@ static std::vector<char> foldCopy(ArrayRef<top::TensorData> sources, ArrayRef<Pi
   }
   for (PieceAttr piece : pieces) {
     const top::TensorData &source = sources[piece.getSource()];
-    movePiece(piece, source.bytes.data(), source.type.getShape(), bytes.data(), result.getShape(), width);
+    movePiece(piece, source.bytes.data(), Shape(source.type).values(), bytes.data(), Shape(result).values(), width);
   }
   return bytes;
 }
 
-Value Lowering::copy(ValueRange sources, ArrayRef<Piece> pieces, ArrayRef<int64_t> newDims, std::optional<double> fill,
-                     int64_t growth) {
-  auto result = RankedTensorType::get(newDims, element(sources.front()));
+Value Lowering::copy(ValueRange sources, ArrayRef<SymbolicPiece> pieces, const SizeList &sizes,
+                     std::optional<double> fill, int64_t growth) {
+  RankedTensorType result = tensorType(sizes, element(sources.front()));
   SmallVector<PieceAttr> attrs;
-  for (const Piece &piece : pieces) {
+  for (const SymbolicPiece &piece : pieces) {
     attrs.push_back(piece.get(rewriter.getContext()));
   }
   SmallVector<top::TensorData> data;
@@ -104,7 +104,7 @@ Value Lowering::copy(ValueRange sources, ArrayRef<Piece> pieces, ArrayRef<int64_
       data.push_back(std::move(*one));
     }
   }
-  if (data.size() == sources.size() && physicalBytes(result) <= sourceBytes) {
+  if (data.size() == sources.size() && Shape(result).isKnown() && physicalBytes(result) <= sourceBytes) {
     return top::createConstant(rewriter, loc, result, foldCopy(data, attrs, result, fill), "moved");
   }
   auto copyOp = CopyOp::create(rewriter, loc, result, sources,
@@ -114,40 +114,42 @@ Value Lowering::copy(ValueRange sources, ArrayRef<Piece> pieces, ArrayRef<int64_
 }
 
 Value Lowering::transpose(Value x, ArrayRef<int64_t> perm) {
-  SmallVector<int64_t> newDims, moving;
+  SmallVector<Dim> newDims;
+  SmallVector<int64_t> moving;
   for (int64_t source : perm) {
-    newDims.push_back(dims(x)[source]);
-    if (dims(x)[source] != 1) {
+    newDims.push_back(shape(x)[source]);
+    if (!shape(x)[source].is(1)) {
       moving.push_back(source);
     }
   }
   if (llvm::is_sorted(moving)) {
     return reshape(x, newDims);
   }
-  Piece piece = Piece::identity(0, newDims);
+  auto piece = SymbolicPiece::identity(0, newDims);
   piece.srcDims.assign(perm.begin(), perm.end());
   return copy(x, piece, newDims);
 }
 
-Value Lowering::slice(Value x, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
-  if (sizes == dims(x) && llvm::all_of(steps, [](int64_t step) { return step > 0; })) {
+Value Lowering::slice(Value x, const SizeList &starts, const SizeList &sizes, ArrayRef<int64_t> steps) {
+  if (sameSizes(x, tensorType(sizes, element(x))) && llvm::all_of(steps, [](int64_t step) { return step > 0; })) {
     return x;
   }
-  Piece piece = Piece::identity(0, sizes);
-  piece.srcOffsets.assign(starts.begin(), starts.end());
+  auto piece = SymbolicPiece::identity(0, sizes);
+  piece.srcOffsets.assign(ArrayRef<Dim>(starts).begin(), ArrayRef<Dim>(starts).end());
   piece.srcSteps.assign(steps.begin(), steps.end());
   return copy(x, piece, sizes);
 }
 
-Value Lowering::expand(Value x, ArrayRef<int64_t> newDims) {
-  if (ShapedType::getNumElements(newDims) == type(x).getNumElements()) {
-    return reshape(x, newDims);
+Value Lowering::expand(Value x, const SizeList &sizes) {
+  ArrayRef<Dim> newDims = sizes;
+  if (sameSize(countElements(tensorType(newDims, element(x))), countElements(x))) {
+    return reshape(x, sizes);
   }
-  size_t rank = dims(x).size(), shift = newDims.size() - rank;
-  Piece piece = Piece::identity(0, newDims);
+  size_t rank = shape(x).rank(), shift = newDims.size() - rank;
+  auto piece = SymbolicPiece::identity(0, newDims);
   piece.srcOffsets.assign(rank, 0);
   for (size_t d = 0; d < newDims.size(); ++d) {
-    bool moves = d >= shift && dims(x)[d - shift] != 1;
+    bool moves = d >= shift && !shape(x)[d - shift].is(1);
     piece.srcDims[d] = moves ? static_cast<int64_t>(d - shift) : -1;
   }
   return copy(x, piece, newDims);
@@ -155,16 +157,16 @@ Value Lowering::expand(Value x, ArrayRef<int64_t> newDims) {
 
 Value Lowering::concat(ValueRange inputs, int64_t axis) {
   SmallVector<Value> sources;
-  std::vector<Piece> pieces;
-  SmallVector<int64_t> newDims(dims(inputs.front()));
+  std::vector<SymbolicPiece> pieces;
+  SmallVector<Dim> newDims = shape(inputs.front()).dims();
   newDims[axis] = 0;
   for (Value input : inputs) {
-    if (type(input).getNumElements() == 0) {
+    if (countElements(input).is(0)) {
       continue;
     }
-    Piece piece = Piece::identity(sources.size(), dims(input));
+    auto piece = SymbolicPiece::identity(sources.size(), shape(input).dims());
     piece.dstOffsets[axis] = newDims[axis];
-    newDims[axis] += dims(input)[axis];
+    newDims[axis] += shape(input)[axis];
     sources.push_back(input);
     pieces.push_back(piece);
   }
@@ -178,7 +180,7 @@ Value Lowering::concat(ValueRange inputs, int64_t axis) {
 /// Returns the scalar of a one-element constant as an attribute for the body, or null.
 static TypedAttr scalarAttr(Value input) {
   auto type = cast<RankedTensorType>(input.getType());
-  if (!type.hasStaticShape() || type.getNumElements() != 1) {
+  if (knownNumElements(type) != 1) {
     return {};
   }
   std::optional<top::TensorData> data = top::getConstantData(input);
@@ -246,11 +248,11 @@ void Lowering::setEpilogue(Operation *target, Body body) {
 
 Value Lowering::reduce(Value x, ReduceKind kind, ArrayRef<int64_t> axes, Type result, Body prologue, Body epilogue,
                        ValueRange extras) {
-  SmallVector<int64_t> newDims(dims(x));
+  SmallVector<Dim> newDims = shape(x).dims();
   for (int64_t axis : axes) {
     newDims[axis] = 1;
   }
-  auto reduceOp = ReduceOp::create(rewriter, loc, RankedTensorType::get(newDims, result), x, extras, kind,
+  auto reduceOp = ReduceOp::create(rewriter, loc, tensorType(newDims, result), x, extras, kind,
                                    rewriter.getDenseI64ArrayAttr(axes));
   Type from = scalarType(element(x));
   // Sums of narrow floats accumulate in f32.

@@ -10,6 +10,22 @@
 
 namespace tessera::device {
 
+/// The sizes of a result: numbers, expressions, or both.
+class SizeList {
+public:
+  SizeList(std::initializer_list<Dim> sizes) : sizes(sizes) {}
+  /*implicit*/ SizeList(Shape shape) : sizes(shape.dims()) {}
+  template <std::convertible_to<llvm::ArrayRef<Dim>> Sizes>
+  /*implicit*/ SizeList(const Sizes &sizes) : sizes(llvm::ArrayRef<Dim>(sizes)) {}
+  template <std::convertible_to<llvm::ArrayRef<int64_t>> Numbers>
+  /*implicit*/ SizeList(const Numbers &numbers) : sizes(Shape(numbers).dims()) {}
+
+  operator llvm::ArrayRef<Dim>() const { return sizes; }
+
+private:
+  llvm::SmallVector<Dim> sizes;
+};
+
 /// Builds the device ops that replace one Top op. They get its location, and `replace` transfers its names. Copies of
 /// constants are evaluated at compile time.
 class Lowering {
@@ -19,28 +35,29 @@ public:
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
   static mlir::RankedTensorType type(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
-  static llvm::ArrayRef<int64_t> dims(mlir::Value value) { return type(value).getShape(); }
+  static Shape shape(mlir::Value value) { return value; }
+  /// Returns the sizes, all of which must be numbers.
+  static llvm::ArrayRef<int64_t> dims(mlir::Value value) { return shape(value).values(); }
   static mlir::Type element(mlir::Value value) { return type(value).getElementType(); }
 
   /// Returns the same elements with other dims; `x` itself if it has these dims.
-  mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> dims);
+  mlir::Value reshape(mlir::Value x, const SizeList &sizes);
 
   /// Transposes `x`: dim i of the result is dim perm[i] of `x`.
   mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> perm);
 
   /// Slices `x`: result index i is index starts + i * steps of `x`.
-  mlir::Value slice(mlir::Value x, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
-                    llvm::ArrayRef<int64_t> steps);
+  mlir::Value slice(mlir::Value x, const SizeList &starts, const SizeList &sizes, llvm::ArrayRef<int64_t> steps);
 
-  /// Broadcasts `x` to `dims` as in numpy.
-  mlir::Value expand(mlir::Value x, llvm::ArrayRef<int64_t> dims);
+  /// Broadcasts `x` to `sizes` as in numpy.
+  mlir::Value expand(mlir::Value x, const SizeList &sizes);
 
   /// Concatenates along `axis`.
   mlir::Value concat(mlir::ValueRange inputs, int64_t axis);
 
-  /// Copies regions of `sources` to a result of dims `dims`; elements outside the regions hold `fill`. A copy of
+  /// Copies regions of `sources` to a result of `sizes`; elements outside the regions hold `fill`. A copy of
   /// constants becomes a constant if it is small, or at most `growth` times as large as its largest source.
-  mlir::Value copy(mlir::ValueRange sources, llvm::ArrayRef<Piece> pieces, llvm::ArrayRef<int64_t> dims,
+  mlir::Value copy(mlir::ValueRange sources, llvm::ArrayRef<SymbolicPiece> pieces, const SizeList &sizes,
                    std::optional<double> fill = std::nullopt, int64_t growth = 1);
 
   /// Builds an elementwise computation; `body` receives one scalar per input. One-element constants among the inputs

@@ -117,7 +117,7 @@ struct TransposeWeights : OpRewritePattern<top::TransposeOp> {
     SmallVector<Value> operands;
     for (Value operand : dequantize->getOperands()) {
       auto type = cast<RankedTensorType>(operand.getType());
-      bool one = type.getNumElements() == 1;
+      bool one = knownNumElements(type) == 1;
       if (!one && type.getRank() != static_cast<int64_t>(op.getPerm().size())) {
         return failure();
       }
@@ -133,11 +133,11 @@ struct TransposeWeights : OpRewritePattern<top::TransposeOp> {
 private:
   static Value transposed(RewriterBase &rewriter, top::TransposeOp op, Value x) {
     auto type = cast<RankedTensorType>(x.getType());
-    SmallVector<int64_t> dims;
+    SmallVector<Dim> dims;
     for (int64_t dim : op.getPerm()) {
-      dims.push_back(type.getDimSize(dim));
+      dims.push_back(Shape(type)[dim]);
     }
-    return top::TransposeOp::create(rewriter, op.getLoc(), RankedTensorType::get(dims, type.getElementType()), x,
+    return top::TransposeOp::create(rewriter, op.getLoc(), tensorType(dims, type.getElementType()), x,
                                     op.getPermAttr());
   }
 };
@@ -149,7 +149,7 @@ struct GatherRows : OpRewritePattern<top::GatherOp> {
   LogicalResult matchAndRewrite(top::GatherOp op, PatternRewriter &rewriter) const override {
     auto dequantize = op.getX().getDefiningOp<top::DequantizeOp>();
     if (!dequantize || !top::isConstant(dequantize.getX()) || op.getAxis() != 0 ||
-        Lowering::type(dequantize.getZeroPoint()).getNumElements() != 1) {
+        knownNumElements(dequantize.getZeroPoint()) != 1) {
       return failure();
     }
     ArrayRef<int64_t> table = Lowering::dims(dequantize.getX()), scales = Lowering::dims(dequantize.getScale());
@@ -159,9 +159,9 @@ struct GatherRows : OpRewritePattern<top::GatherOp> {
       return failure();
     }
     auto rows = [&](Value from) -> Value {
-      SmallVector<int64_t> dims(Lowering::dims(op.getIndices()));
-      llvm::append_range(dims, Lowering::dims(from).drop_front());
-      auto type = RankedTensorType::get(dims, Lowering::element(from));
+      SmallVector<Dim> dims = Lowering::shape(op.getIndices()).dims();
+      llvm::append_range(dims, Lowering::shape(from).dropFront().dims());
+      RankedTensorType type = tensorType(dims, Lowering::element(from));
       return top::GatherOp::create(rewriter, op.getLoc(), type, from, op.getIndices(), 0);
     };
     auto result = top::DequantizeOp::create(rewriter, op.getLoc(), op.getY().getType(), rows(dequantize.getX()),

@@ -30,7 +30,7 @@ static bool sumsFloats(Operation *op) {
            llvm::is_contained({Kind::sum, Kind::mean, Kind::l1, Kind::l2, Kind::sum_square}, reduce.getKind());
   }
   if (auto resize = dyn_cast<top::ResizeOp>(op)) {
-    return Lowering::dims(resize.getX()) != Lowering::dims(resize.getY());
+    return !sameSizes(resize.getX(), resize.getY());
   }
   return isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp, top::AvgPoolOp, top::LayerNormOp>(op);
 }

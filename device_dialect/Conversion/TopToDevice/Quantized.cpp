@@ -34,7 +34,7 @@ int64_t Scaling::quantize(double r) const {
 }
 
 static std::optional<Scaling> readScaling(Value scale, Value zeroPoint, Type element, int64_t qmax) {
-  if (Lowering::type(scale).getNumElements() != 1 || Lowering::type(zeroPoint).getNumElements() != 1) {
+  if (knownNumElements(scale) != 1 || knownNumElements(zeroPoint) != 1) {
     return std::nullopt;
   }
   std::optional<SmallVector<double>> s = top::getConstantDoubles(scale), z = top::getConstantDoubles(zeroPoint);
@@ -80,18 +80,22 @@ std::optional<QuantizedWeights> matchWeights(Value value, int64_t axis) {
   if (!op || !Lowering::element(op.getX()).isInteger(8)) {
     return std::nullopt;
   }
-  RankedTensorType type = Lowering::type(op.getX());
   std::optional<top::TensorData> data = top::getConstantData(op.getX());
-  std::optional<SmallVector<double>> scales = readAlong(op.getScale(), type.getShape(), axis);
-  std::optional<SmallVector<double>> zeros = readAlong(op.getZeroPoint(), type.getShape(), axis);
-  if (!data || !scales || !zeros || llvm::any_of(*scales, [](double s) { return !(s > 0) || std::isinf(s); })) {
+  if (!data || !Shape(op.getScale()).isKnown() || !Shape(op.getZeroPoint()).isKnown()) {
+    return std::nullopt;
+  }
+  RankedTensorType type = Lowering::type(op.getX());
+  ArrayRef<int64_t> shape = Lowering::dims(op.getX());
+  std::optional<SmallVector<double>> scales = readAlong(op.getScale(), shape, axis);
+  std::optional<SmallVector<double>> zeros = readAlong(op.getZeroPoint(), shape, axis);
+  if (!scales || !zeros || llvm::any_of(*scales, [](double s) { return !(s > 0) || std::isinf(s); })) {
     return std::nullopt;
   }
   Type i8 = IntegerType::get(value.getContext(), 8);
-  QuantizedWeights weights{RankedTensorType::get(type.getShape(), i8), std::vector<char>(type.getNumElements()),
-                           *scales, 0, std::vector<int64_t>(type.getDimSize(axis), 0)};
+  QuantizedWeights weights{withElement(type, i8), std::vector<char>(numElements(type)), *scales, 0,
+                           std::vector<int64_t>(shape[axis], 0)};
   int64_t inner = 1;
-  for (int64_t dim : type.getShape().drop_front(axis + 1)) {
+  for (int64_t dim : shape.drop_front(axis + 1)) {
     inner *= dim;
   }
   // There may be millions of weights: check facts that hold for a run of one channel only once.

@@ -10,6 +10,7 @@
 #include "mlir/Rewrite/FrozenRewritePatternSet.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 
 using namespace mlir;
@@ -33,7 +34,7 @@ struct EmptyResults : RewritePattern {
     SmallVector<Value> constants;
     for (Type type : op->getResultTypes()) {
       auto tensor = dyn_cast<RankedTensorType>(type);
-      if (!tensor || !tensor.hasStaticShape() || tensor.getNumElements() != 0) {
+      if (!tensor || knownNumElements(tensor) != 0) {
         return failure();
       }
       constants.push_back(top::createConstant(rewriter, op->getLoc(), tensor, ArrayRef<char>(), "empty"));

@@ -3,7 +3,7 @@
 
 // All ops that cannot be lowered are reported at once, by their ONNX names.
 func.func @static_shape(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
-  // CHECK: cannot lower 'top.relu' of node 'Relu_0': operand of type tensor<?x4xf32>, allowed: static dims (static_shape); fix the sizes of inputs by model_transform --input_shapes
+  // CHECK: cannot lower 'top.relu' of node 'Relu_0': operand of type tensor<?x4xf32>, allowed: dims that are numbers or expressions of the inputs' sizes (static_shape); fix the sizes of inputs by model_transform --input_shapes, or give their range with --dims
   %y = top.relu %x : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("Relu_0")
   // CHECK: cannot lower 'top.exp' of node 'Exp_1'
   %z = top.exp %y : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("Exp_1")
@@ -29,4 +29,13 @@ func.func @control_flow(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
     top.yield %x : tensor<4xf32>
   } : (tensor<i1>) -> tensor<4xf32> loc("If_0")
   return %y : tensor<4xf32>
+}
+
+// -----
+
+!x = tensor<?x3x?x8xf32, #top.dims<[batch[1:8], 3, h[4:8], 8]>>
+func.func @symbolic_size(%x: !x, %p: !x) -> tensor<?x1x1x1xf32, #top.dims<[batch[1:8], 1, 1, 1]>> {
+  // CHECK: cannot lower 'top.reduce' of node 'Mean_0': the mean along dim 2 of h, allowed: numbers of elements (symbolic_size); fix this size with model_transform --input_shapes, or give --dims a single value
+  %y = top.reduce %x {axes = array<i64: 1, 2, 3>, keepDims = true, kind = 1 : i32} : (!x) -> tensor<?x1x1x1xf32, #top.dims<[batch[1:8], 1, 1, 1]>> loc("Mean_0")
+  return %y : tensor<?x1x1x1xf32, #top.dims<[batch[1:8], 1, 1, 1]>>
 }

@@ -303,3 +303,38 @@ func.func @cumsum_c2(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
   %y = device.cumsum %x {axis = 1} : (tensor<2x3xf32>) -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }
+
+// -----
+
+// expected-error @below {{1 sizes and offsets are symbolic, but 0 expressions are listed (piece_c1)}}
+#piece = #device.piece<source = 0, sizes = [?], dst_offsets = [0], dst_steps = [1], src_dims = [0], src_offsets = [0], src_steps = [1]>
+
+// -----
+
+#behind = #device.piece<source = 0, sizes = [?], dst_offsets = [0], dst_steps = [1], src_dims = [0], src_offsets = [?], src_steps = [1], symbolic = [n[1:4], n[1:4]]>
+func.func @copy_c3(%x: tensor<?xf32, #top.dims<[n[1:4]]>>) -> tensor<?xf32, #top.dims<[n[1:4]]>> {
+  // expected-error @below {{piece 0 reads n..2*n - 1 of source dim 0, which has n (copy_c3)}}
+  %y = device.copy %x {pieces = [#behind]} : (tensor<?xf32, #top.dims<[n[1:4]]>>) -> tensor<?xf32, #top.dims<[n[1:4]]>>
+  return %y : tensor<?xf32, #top.dims<[n[1:4]]>>
+}
+
+// -----
+
+#half = #device.piece<source = 0, sizes = [?], dst_offsets = [0], dst_steps = [1], src_dims = [0], src_offsets = [0], src_steps = [1], symbolic = [n[1:4]]>
+func.func @copy_c4(%x: tensor<?xf32, #top.dims<[n[1:4]]>>) -> tensor<?xf32, #top.dims<[2*n[1:4]]>> {
+  // expected-error @below {{the pieces cover n of 2*n elements and there is no fill (copy_c4)}}
+  %y = device.copy %x {pieces = [#half]} : (tensor<?xf32, #top.dims<[n[1:4]]>>) -> tensor<?xf32, #top.dims<[2*n[1:4]]>>
+  return %y : tensor<?xf32, #top.dims<[2*n[1:4]]>>
+}
+
+// -----
+
+// Equal sizes are the same expression.
+func.func @map_c1(%x: tensor<?xf32, #top.dims<[n[1:4]]>>) -> tensor<?xf32, #top.dims<[m[1:4]]>> {
+  // expected-error @below {{operand has dims n, which do not broadcast to m (map_c1)}}
+  %y = device.map(%x) {
+  ^bb0(%e: f32):
+    device.yield %e : f32
+  } : (tensor<?xf32, #top.dims<[n[1:4]]>>) -> tensor<?xf32, #top.dims<[m[1:4]]>>
+  return %y : tensor<?xf32, #top.dims<[m[1:4]]>>
+}

@@ -10,7 +10,7 @@ func.func @top_op(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
-  // expected-error @below {{result of type 'tensor<?xf32>' is not a tensor of static shape}}
+  // expected-error @below {{result of type 'tensor<?xf32>' is not a tensor of known shape}}
   %y = device.map(%x) {
   ^bb0(%e: f32):
     %n = arith.negf %e : f32
