@@ -15,6 +15,7 @@ namespace tessera::native {
 class CpuChip : public codegen::Target {
 public:
   bool runsEverything() const override { return true; }
+  bool supportsSymbolicSizes() const override { return true; }
   bool canInstrument() const override { return true; }
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 

@@ -104,7 +104,8 @@ FailureOr<uint32_t> SubnetPlanner::slotOf(Value value) {
     name = weight.getKey().str();
   }
   auto type = cast<RankedTensorType>(value.getType());
-  std::optional<bmodel::TensorDefT> tensor = codegen::describeTensor(type, name);
+  std::optional<bmodel::TensorDefT> tensor =
+      codegen::describeTensor(type, name, [&](Dim size) { return planned.sizes.toFile(size); });
   if (!tensor) {
     return emitError(value.getLoc()) << "tensor '" << name << "' of type " << type
                                      << " cannot be stored: its element type or a dim is not supported";
@@ -134,7 +135,7 @@ std::string describe(Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   llvm::raw_string_ostream os(text);
   os << ' ';
-  llvm::interleave(type.getShape(), os, "x");
+  llvm::interleave(Shape(type).dims(), os, [&](Dim size) { os << toText(size); }, "x");
   os << ' ' << type.getElementType();
   return text;
 }

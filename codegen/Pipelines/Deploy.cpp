@@ -269,6 +269,24 @@ llvm::Error Deployment::run(DeployResult &result) {
 
 } // namespace
 
+/// Returns an error if an input has a symbolic size and a target supports only numbers.
+static llvm::Error checkSymbolicSizes(func::FuncOp function, ArrayRef<const Target *> targets) {
+  const auto *unable = llvm::find_if(targets, [](const Target *each) { return !each->supportsSymbolicSizes(); });
+  for (BlockArgument argument : function.getArguments()) {
+    for (auto [dim, size] : llvm::enumerate(Shape(argument).dims())) {
+      if (size.isSymbolic() && unable != targets.end()) {
+        auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), top::TopDialect::kNameAttr);
+        return top::unsupported("chip '" + (*unable)->name() + "' supports only sizes that are numbers, but dim " +
+                                std::to_string(dim) + " of input '" + (name ? name.str() : "") + "' is " +
+                                toText(size) +
+                                "; fix it with model_transform --input_shapes, or give --dims a single "
+                                "value");
+      }
+    }
+  }
+  return llvm::Error::success();
+}
+
 static std::string requantisationOf(const DeployOptions &options) {
   return options.requantisation.empty() ? options.targets.front()->requantisations().front() : options.requantisation;
 }
@@ -293,6 +311,9 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   llvm::Expected<func::FuncOp> function = deployableFunction(module);
   if (!function) {
     return function.takeError();
+  }
+  if (llvm::Error error = checkSymbolicSizes(*function, options.targets)) {
+    return std::move(error);
   }
   std::optional<top::SoleHolder> holder(std::in_place, module);
   const IrObserver &observeIr = options.compile.observeIr;

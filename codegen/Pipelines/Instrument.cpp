@@ -8,6 +8,7 @@
 #include "quant/Transforms/Decisions.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopOps.h"
@@ -112,11 +113,12 @@ private:
 };
 
 InstrumentedTensor describe(StringRef name, StringRef op, Value value) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   InstrumentedTensor tensor;
   tensor.name = name.str();
   tensor.op = op.str();
-  tensor.shape.assign(shape.begin(), shape.end());
+  for (Dim size : Shape(value).dims()) {
+    tensor.shape.push_back(likelyOf(size));
+  }
   return tensor;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/StagePlanner.h"
 
+#include "codegen/Pipelines/StageSizes.h"
 #include "codegen/Target/Tensors.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -87,6 +88,7 @@ private:
   void addCall(size_t number);
   void addCopies(ArrayRef<std::pair<Copy, Copy>> copies);
   std::vector<uint32_t> linkTensors(const partition::Subnet &subnet, SubnetProgram &program);
+  void linkSizes(SubnetProgram &program);
   uint32_t linkTensor(const Linked &to, bmodel::TensorDefT tensor);
 
   bmodel::SubnetDefT &createSubnet(std::unique_ptr<bmodel::SubnetDefT> subnet, StringRef name, uint32_t chip);
@@ -107,6 +109,7 @@ private:
   std::vector<std::optional<TargetProgram>> given;
   PlannedModel planned;
   bmodel::StageDefT *stage = nullptr;
+  std::optional<StageSizes> sizes;
   bmodel::SubnetDefT *main = nullptr; ///< calls the other subnets if a run takes more than one
   llvm::StringSet<> names;
   std::map<uint32_t, Linked> linked; ///< by target
@@ -123,6 +126,9 @@ private:
 
 llvm::Expected<PlannedModel> StagePlanner::plan() {
   createFrame();
+  if (llvm::Error error = sizes->bindInputs(function)) {
+    return std::move(error);
+  }
   if (llvm::Error error = addPorts()) {
     return std::move(error);
   }
@@ -163,6 +169,7 @@ void StagePlanner::createFrame() {
   net->stages.push_back(std::make_unique<bmodel::StageDefT>());
   stage = net->stages.back().get();
   stage->name = "static";
+  sizes.emplace(*stage);
   model.nets.push_back(std::move(net));
   for (auto [target, program] : llvm::enumerate(given)) {
     if (target == 0 || program) {
@@ -209,8 +216,8 @@ std::string StagePlanner::uniqueName(const std::string &wanted) {
 }
 
 llvm::Expected<uint32_t> StagePlanner::addTensor(Value value, StringRef name, bmodel::TensorRole role) {
-  std::optional<bmodel::TensorDefT> tensor =
-      describeTensor(cast<RankedTensorType>(value.getType()), uniqueName(name.str()));
+  std::optional<bmodel::TensorDefT> tensor = describeTensor(
+      cast<RankedTensorType>(value.getType()), uniqueName(name.str()), [&](Dim size) { return sizes->dimOf(size); });
   if (!tensor) {
     std::string type;
     llvm::raw_string_ostream(type) << value.getType();
@@ -397,6 +404,22 @@ uint32_t StagePlanner::linkTensor(const Linked &to, bmodel::TensorDefT tensor) {
   return uint32_t(stage->tensors.size() - 1);
 }
 
+/// Replaces the numbers of sizes by dim slots of the stage, in the program's tensors and launches.
+void StagePlanner::linkSizes(SubnetProgram &program) {
+  auto map = llvm::map_to_vector(program.sizes.sizes(), [&](Dim size) { return sizes->slotOf(size); });
+  for (bmodel::TensorDefT &tensor : program.tensors) {
+    for (bmodel::Dim &dim : tensor.shape) {
+      dim = dim.slot() < 0 ? dim : bmodel::slotDim(*stage, map[size_t(dim.slot())]);
+    }
+  }
+  for (auto &step : program.subnet.plan) {
+    if (bmodel::LaunchDefT *launch = step->op.AsLaunchDef()) {
+      llvm::for_each(launch->dims, [&](uint32_t &slot) { slot = map[slot]; });
+      launch->tile_count_slot = launch->tile_count_slot < 0 ? -1 : int32_t(map[size_t(launch->tile_count_slot)]);
+    }
+  }
+}
+
 /// Returns the stage's slots for a program's slots: its arguments and results, then its own tensors.
 std::vector<uint32_t> StagePlanner::linkTensors(const partition::Subnet &subnet, SubnetProgram &program) {
   const Linked &to = linked.at(subnet.target);
@@ -420,6 +443,7 @@ void StagePlanner::addSubnet(size_t number) {
   const partition::Subnet &subnet = partition.subnets()[number];
   Linked &to = linked.at(subnet.target);
   SubnetProgram &program = given[subnet.target]->subnets[to.next++];
+  linkSizes(program);
   std::vector<uint32_t> map = linkTensors(subnet, program);
   bmodel::SubnetDefT &result =
       createSubnet(std::make_unique<bmodel::SubnetDefT>(std::move(program.subnet)), subnet.name, to.chip);

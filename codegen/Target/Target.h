@@ -83,6 +83,8 @@ public:
   virtual bool runsEverything() const { return false; }
   /// Returns true if this machine can run the chip's programs, natively or in a simulator.
   virtual bool runsHere() const { return false; }
+  /// Returns true if the chip runs functions whose tensors have symbolic sizes.
+  virtual bool supportsSymbolicSizes() const { return false; }
   /// Returns true if Top results can be preserved (CompileOptions::instrument).
   virtual bool canInstrument() const { return false; }
   /// Returns true if the chip's decisions can be measured by running programs (CompileOptions::candidates).

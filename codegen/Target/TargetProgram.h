@@ -8,6 +8,7 @@
 #define TESSERA_CODEGEN_TARGET_TARGETPROGRAM_H
 
 #include "bmodel/writer.h"
+#include "codegen/Target/SizeSlots.h"
 #include "top_dialect/IR/Constants.h"
 #include "llvm/Support/JSON.h"
 
@@ -27,6 +28,7 @@ struct SubnetProgram {
   /// Tensors local to the subnet. place_index is an index in TargetProgram::sections for Place::Segment and unused for
   /// Place::Workspace, whose offsets refer to the target's workspace. view_of is a slot.
   std::vector<bmodel::TensorDefT> tensors;
+  SizeSlots sizes;                  ///< to which dims of tensors and launches refer
   uint64_t workspaceBytes = 0;      ///< of the target's workspace, which its subnets use one after another
   uint64_t workspaceLowerBound = 0; ///< lower bound of workspaceBytes: the largest sum of buffers alive at one time
   size_t ops = 0;                   ///< kernel launches, or commands of a stream

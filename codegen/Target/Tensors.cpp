@@ -44,16 +44,18 @@ std::optional<bmodel::DType> dtypeOf(Type type) {
   }
 }
 
-std::optional<bmodel::TensorDefT> describeTensor(RankedTensorType type, StringRef name) {
+std::optional<bmodel::TensorDefT> describeTensor(RankedTensorType type, StringRef name,
+                                                 llvm::function_ref<bmodel::Dim(Dim)> dimOf) {
   std::optional<bmodel::DType> dtype = dtypeOf(type.getElementType());
-  if (!dtype || !type.hasStaticShape()) {
+  Shape shape = type;
+  if (!dtype || !(dimOf ? shape.isDetermined() : shape.isKnown())) {
     return std::nullopt;
   }
   bmodel::TensorDefT tensor;
   tensor.name = name.str();
   tensor.dtype = *dtype;
-  for (int64_t size : type.getShape()) {
-    tensor.shape.push_back(bmodel::constantDim(size));
+  for (Dim size : shape.dims()) {
+    tensor.shape.push_back(size.isKnown() ? bmodel::constantDim(size.value()) : dimOf(size));
   }
   tensor.bytes = uint64_t(device::physicalBytes(type));
   if (device::BlockedAttr layout = device::getBlockedLayout(type)) {

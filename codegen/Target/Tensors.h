@@ -15,8 +15,9 @@ namespace tessera::codegen {
 std::optional<bmodel::DType> dtypeOf(mlir::Type type);
 
 /// Returns name, type, shape, layout and stored size, without role and place; nothing if the file cannot store the
-/// tensor. All sizes are constants; run-time dims would be handled here.
-std::optional<bmodel::TensorDefT> describeTensor(mlir::RankedTensorType type, llvm::StringRef name);
+/// tensor. |dimOf| returns a symbolic size as a dimension; without it, all sizes must be numbers.
+std::optional<bmodel::TensorDefT> describeTensor(mlir::RankedTensorType type, llvm::StringRef name,
+                                                 llvm::function_ref<bmodel::Dim(Dim)> dimOf = {});
 
 /// Returns a step that copies tensor |from| to |to|, both slots.
 std::unique_ptr<bmodel::StepDefT> copyStep(uint32_t from, uint32_t to);

@@ -1,0 +1,111 @@
+//===- StageSizes.cpp - Dim slots of a stage ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/StageSizes.h"
+
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/Unsupported.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+static bmodel::DimOp toOp(SizeStep::Kind kind) {
+  switch (kind) {
+  case SizeStep::Add:
+    return bmodel::DimOp::Add;
+  case SizeStep::Multiply:
+    return bmodel::DimOp::Mul;
+  case SizeStep::FloorDiv:
+    return bmodel::DimOp::FloorDiv;
+  case SizeStep::Min:
+    return bmodel::DimOp::Min;
+  case SizeStep::Max:
+    return bmodel::DimOp::Max;
+  case SizeStep::Number:
+  case SizeStep::Symbol:
+    break;
+  }
+  llvm_unreachable("a number or a symbol");
+}
+
+bool StageSizes::isBound(Dim size) const {
+  llvm::SetVector<top::SizeSymbolAttr> used;
+  collectSymbols(size, used);
+  return llvm::all_of(used, [&](top::SizeSymbolAttr symbol) { return symbols.contains(symbol); });
+}
+
+/// Binds the symbol of an input's size c * symbol: the size itself is the slot that the shape binds, and a multiple of
+/// c. Returns false for sizes of another form.
+bool StageSizes::bind(Dim size) {
+  ArrayRef<int64_t> coefficients = size.expression().getCoefficients();
+  ArrayAttr atoms = size.expression().getMonomials().front();
+  auto symbol = atoms.size() == 1 ? dyn_cast<top::SizeSymbolAttr>(atoms[0]) : top::SizeSymbolAttr();
+  if (coefficients.size() != 1 || coefficients[0] < 1 || !symbol) {
+    return false;
+  }
+  int64_t factor = coefficients[0];
+  bmodel::DimRange range{minOf(size), maxOf(size)};
+  std::string name = symbol.getName().str();
+  if (factor == 1) {
+    symbols[symbol] = slots[size.expression()] = addDim(stage, name, range, 1, symbol.getLikely());
+    return true;
+  }
+  // A symbol h0 with a factor stands for the user's h divided by it.
+  uint32_t whole = addDim(stage, StringRef(name).rtrim('0').str(), range, factor, factor * symbol.getLikely());
+  slots[size.expression()] = whole;
+  symbols[symbol] = bmodel::addDerivedDim(
+      stage, name, {bmodel::slotTerm(whole), bmodel::constantTerm(factor), bmodel::opTerm(bmodel::DimOp::FloorDiv)},
+      {symbol.getMin(), symbol.getMax()}, symbol.getLikely());
+  return true;
+}
+
+llvm::Error StageSizes::bindInputs(func::FuncOp function) {
+  auto visit = [&](llvm::function_ref<llvm::Error(BlockArgument, size_t, Dim)> action) -> llvm::Error {
+    for (BlockArgument argument : function.getArguments()) {
+      for (auto [dim, size] : llvm::enumerate(Shape(argument).dims())) {
+        if (llvm::Error error = size.isSymbolic() ? action(argument, dim, size) : llvm::Error::success()) {
+          return error;
+        }
+      }
+    }
+    return llvm::Error::success();
+  };
+  // The second visit finds sums whose symbols later inputs bind.
+  llvm::cantFail(visit([&](BlockArgument, size_t, Dim size) -> llvm::Error {
+    if (!isBound(size)) {
+      bind(size);
+    }
+    return llvm::Error::success();
+  }));
+  return visit([&](BlockArgument argument, size_t dim, Dim size) -> llvm::Error {
+    if (isBound(size)) {
+      return llvm::Error::success();
+    }
+    auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), top::TopDialect::kNameAttr);
+    return top::unsupported("dim " + std::to_string(dim) + " of input '" + (name ? name.str() : "") + "' is " +
+                            toText(size) +
+                            ", from which its symbols cannot be computed; give another input's dim one "
+                            "of them as its name (--dims), or fix the dim with --input_shapes");
+  });
+}
+
+uint32_t StageSizes::slotOf(Dim size) {
+  if (auto known = slots.find(size.expression()); known != slots.end()) {
+    return known->second;
+  }
+  std::vector<bmodel::DimTerm> terms;
+  for (const SizeStep &step : toPostfix(size)) {
+    if (step.kind == SizeStep::Number) {
+      terms.push_back(bmodel::constantTerm(step.number));
+    } else if (step.kind == SizeStep::Symbol) {
+      terms.push_back(bmodel::slotTerm(symbols.at(step.symbol)));
+    } else {
+      terms.push_back(bmodel::opTerm(toOp(step.kind)));
+    }
+  }
+  auto [min, max] = rangeOf(size);
+  return slots[size.expression()] =
+             bmodel::addDerivedDim(stage, toText(size), std::move(terms), {min, max}, likelyOf(size));
+}
+
+} // namespace tessera::codegen
