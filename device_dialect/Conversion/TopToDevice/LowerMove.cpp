@@ -35,11 +35,18 @@ struct LowerConcatOp : OpRewritePattern<top::ConcatOp> {
   }
 };
 
+/// Returns the starts of a slice, which may be symbolic.
+SizeList startsOf(top::SliceOp op) {
+  auto symbolic = op->getAttrOfType<top::DimsAttr>("top.start_dims");
+  return symbolic ? SizeList(llvm::map_to_vector(symbolic.getSizes(), [](top::SizeAttr size) { return Dim(size); }))
+                  : SizeList(op.getStarts());
+}
+
 struct LowerSliceOp : OpRewritePattern<top::SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::SliceOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(lower.slice(op.getX(), op.getStarts(), Lowering::shape(op.getY()), op.getSteps()));
+    return lower.replace(lower.slice(op.getX(), startsOf(op), Lowering::shape(op.getY()), op.getSteps()));
   }
 };
 

@@ -27,3 +27,14 @@ func.func @concat(%x: !x, %z: !z) -> !y {
   %y = top.concat %x, %z {axis = 0} : (!x, !z) -> !y
   return %y : !y
 }
+
+// -----
+
+// The last element of a dim of unknown size.
+!x = tensor<?x4xf32, #top.dims<[n[1:9], 4]>>
+// CHECK-LABEL: func.func @last
+// CHECK: device.copy %arg0 {{.*}} sizes = [1, 4], {{.*}} src_offsets = [?, 0], {{.*}} symbolic = [n[1:9] - 1]>
+func.func @last(%x: !x) -> tensor<1x4xf32> {
+  %y = top.slice %x {starts = array<i64: -1, 0>, sizes = array<i64: 1, 4>, steps = array<i64: 1, 1>, top.start_dims = #top.dims<[n[1:9] - 1, 0]>} : (!x) -> tensor<1x4xf32>
+  return %y : tensor<1x4xf32>
+}
