@@ -2,7 +2,7 @@
 """A model's input tensors from the user's data: .npz, .npy, pictures, NAME=FILE pairs, or random values."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -37,16 +37,36 @@ class Uses:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One input of a compiled model, with fixed dims. preprocess is set for picture inputs, uses if they are known."""
+    """One input of a compiled model. preprocess is set for picture inputs, uses if they are known.
+
+    shape: the largest size of every dim; the dims listed in open_dims may be smaller.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     preprocess: Preprocess | None = None
     uses: Uses | None = field(default=None, compare=False)
+    open_dims: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return f"'{self.name}' {self.dtype}{list(self.shape)}"
+        return f"'{self.name}' {self.dtype}{self.dims}"
+
+    @property
+    def dims(self) -> str:
+        """Text like "[1, 3]", or "[up to 8, 3]" for an open dim."""
+        return f"[{', '.join(f'up to {n}' if d in self.open_dims else str(n) for d, n in enumerate(self.shape))}]"
+
+    def accepts(self, shape: tuple[int, ...]) -> bool:
+        """Returns true if arrays of this shape may be passed; the runtime checks open dims exactly."""
+        return len(shape) == len(self.shape) and all(
+            size == most or (d in self.open_dims and size <= most)
+            for d, (size, most) in enumerate(zip(shape, self.shape))
+        )
+
+    def at(self, shape: tuple[int, ...]) -> "InputSpec":
+        """Returns the input with this shape, which it must accept."""
+        return replace(self, shape=tuple(shape), open_dims=())
 
     def cast(self, array: np.ndarray) -> np.ndarray:
         """Returns the array in the input's type. numpy lacks bfloat16; such values are float32, rounded."""
@@ -121,8 +141,8 @@ def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], w
         array = np.asarray(arrays[spec.name])
         if spec.dtype == "bfloat16" and array.dtype == np.dtype("V2"):  # as numpy saves ml_dtypes.bfloat16
             array = from_bfloat16(array.view(np.uint16))
-        if array.shape != spec.shape:
-            problems.append(f"input '{spec.name}' has shape {list(array.shape)}, the model expects {list(spec.shape)}")
+        if not spec.accepts(array.shape):
+            problems.append(f"input '{spec.name}' has shape {list(array.shape)}, the model expects {spec.dims}")
         elif str(array.dtype) != spec.dtype and (str(array.dtype), spec.dtype) not in _SAFE:
             problems.append(f"input '{spec.name}' has type {array.dtype}, the model expects {spec.dtype}")
         else:

@@ -19,6 +19,7 @@ from ..bench.measure import ROUND_SECONDS, WARM_SECONDS, Result, machine, measur
 from ..errors import TesseraError, usage_error
 from ..files import require_file, save_npz, scratch_folder, write_text
 from ..programs import read_model
+from ..sizes import inputs_at
 from . import from_onnx
 from .common import Context, Parser
 
@@ -53,6 +54,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "--model_def", metavar="FILE", help="the .onnx that the other engines run (default: the given model)"
     )
     sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
+    sub.add_argument("--at", metavar="SIZES", help="sizes of random input, batch=3,h=64 (default: the largest)")
     sub.add_argument("--chip", default=families.HOST, help="chip to compile an .onnx for (default: %(default)s)")
     sub.add_argument("--precision", default="f32", choices=("f32", "bf16"), help="type in which OpenVINO multiplies")
     sub.add_argument("--threads", type=int, default=1, metavar="N", help="threads per engine (default: %(default)s)")
@@ -186,7 +188,7 @@ def prepare(context: Context, folder: Path) -> list[Model]:
         if path.suffix == ".onnx":
             with context.report.step(f"compile {name}"):
                 path = compile_onnx(context, path, folder)
-        result.append(look(path, name if len(names) > 1 else engines.OURS, args.input))
+        result.append(look(path, name if len(names) > 1 else engines.OURS, args.input, args.at))
     return result
 
 
@@ -198,10 +200,13 @@ def compile_onnx(context: Context, path: Path, folder: Path) -> Path:
     return output
 
 
-def look(path: Path, name: str, given: str | None) -> Model:
+def look(path: Path, name: str, given: str | None, at: str | None) -> Model:
     """Opens a model; estimates its time instead of measuring it if it is for another chip."""
     net, dump = bmodel.open_net(path), read_model(path)
-    arrays = inputs.load_inputs(given, net.inputs) if given else inputs.random_inputs(net.inputs)
+    if given:
+        arrays = inputs.load_inputs(given, net.inputs)
+    else:
+        arrays = inputs.random_inputs(inputs_at(net.inputs, dump["nets"][0]["stages"][net.number], at))
     net.use({key: array.shape for key, array in arrays.items()})
     stage = dump["nets"][0]["stages"][net.number]
     chip = dump["chips"][stage["chip"]]["name"]

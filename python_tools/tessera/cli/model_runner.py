@@ -45,8 +45,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--input_shapes",
         metavar="SHAPES",
-        help="for a .bmodel with several shapes: x=4x3x224x224,y=4x8 chooses the stage for pictures and random "
-        "input (default: that of the arrays in --input, else the first)",
+        help="for a .bmodel with several shapes or open dims: x=4x3x224x224,y=4x8 is the shape of pictures and random "
+        "input (default: that of the arrays in --input, else the first stage and the largest sizes)",
     )
     parser.add_argument(
         "--chip",
@@ -57,8 +57,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.add_common().parse_args(argv)
 
 
-def open_model(context: Context) -> any_model.AnyModel:
-    """Opens the model; the given arrays fix the dims that an .onnx leaves open and choose the stage of a .bmodel."""
+def open_model(context: Context) -> tuple[any_model.AnyModel, list[inputs.InputSpec]]:
+    """Opens the model; the given arrays fix the dims that an .onnx leaves open and choose the stage of a .bmodel.
+    Returns the model and its inputs, in the shapes of --input_shapes if given."""
     args = context.args
     takes = (
         Path(args.model).suffix in (".onnx", ".bmodel") and Path(args.input).suffix == ".npz" and not args.input_shapes
@@ -70,13 +71,14 @@ def open_model(context: Context) -> any_model.AnyModel:
         first = any_model.open_model(args.model, context.report, chip=args.chip)
         shapes = parse_shapes(args.input_shapes, [spec.name for spec in first.inputs])
     model = any_model.open_model(args.model, context.report, args.threads, args.dump_all_tensors, shapes, args.chip)
-    if args.input_shapes and any(spec.shape != shapes[spec.name] for spec in model.inputs):
+    if args.input_shapes and not all(spec.accepts(tuple(shapes[spec.name])) for spec in model.inputs):
         raise TesseraError(f"--input_shapes {args.input_shapes}: the model takes {', '.join(map(str, model.inputs))}")
     if model.assumed and args.input == "random":
         raise TesseraError(
             f"input {model.assumed[0]} has dynamic dims: random input needs a fixed shape", hint="give --input FILE.npz"
         )
-    return model
+    specs = [spec.at(shapes[spec.name]) if args.input_shapes else spec for spec in model.inputs]
+    return model, specs
 
 
 def _hides_layers(model: dict[str, Any]) -> bool:
@@ -97,8 +99,7 @@ def work(context: Context) -> None:
         raise usage_error(f"--threads {args.threads}: must be at least 1")
     output = context.outputs.path(args.output)
     with report.step("open model") as step:
-        model = open_model(context)
-        specs = list(model.inputs)
+        model, specs = open_model(context)
         step.note = ", ".join(filter(None, (args.model, model.stage)))
     with report.step("load input") as step:
         arrays = inputs.random_inputs(specs) if args.input == "random" else inputs.load_inputs(args.input, specs)

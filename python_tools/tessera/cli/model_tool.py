@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any, Iterable, Sequence
 
@@ -12,6 +13,7 @@ from ..families import stages_of
 from ..files import require_file
 from ..preprocess import Preprocess
 from ..programs import dump, read_model
+from ..sizes import describe, evaluate, free_sizes, shape_at, shape_text
 from ..stages import combine as combine_files
 from .common import Context, Parser, add_chip_set, run_command
 
@@ -69,11 +71,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def shape(tensor: dict[str, Any]) -> str:
-    dims = (str(d["value"]) if d["slot"] < 0 else f"<={d['value']}" for d in tensor.get("shape", []))
-    return "x".join(dims) or "scalar"
-
-
 def size(count: int) -> str:
     """Formats a number of bytes for people."""
     value, unit = float(count), "B"
@@ -104,6 +101,7 @@ def info(context: Context) -> None:
         chip = model["chips"][stage["chip"]]
         say(f"\nnet '{net['name']}' stage {number} '{stage.get('name', '')}' for {chip['name']}")
         say_tensors(context, stage)
+        say_sizes(context, stage)
         constants = {
             (t["place_index"], t["offset"]): t["bytes"]
             for t in stage.get("tensors", [])
@@ -154,16 +152,47 @@ def say_tensors(context: Context, stage: dict[str, Any]) -> None:
             if quant := tensor.get("quant"):
                 zero_points = _some(quant.get("zero_points") or [0])
                 note += f"{'; ' if note else ''}scale {_some(quant['scales'])}, zero point {zero_points}"
-            rows.append((role[:-1], tensor["name"], tensor["dtype"], shape(tensor), note))
+            rows.append((role[:-1], tensor["name"], tensor["dtype"], shape_text(tensor, stage), note))
     context.report.say(_indent(compare.align(rows)))
     if context.args.tensors:
         rows = [("slot", "name", "type", "shape", "layout", "role", "offset", "bytes")]
         for slot, t in enumerate(tensors):
             layout = t["layout"] if t["layout"] != "ChannelBlocked" else f"c{t['block']} axis {t['block_axis']}"
             rows.append(
-                (str(slot), t["name"], t["dtype"], shape(t), layout, t["role"], str(t["offset"]), str(t["bytes"]))
+                (
+                    str(slot),
+                    t["name"],
+                    t["dtype"],
+                    shape_text(t, stage),
+                    layout,
+                    t["role"],
+                    str(t["offset"]),
+                    str(t["bytes"]),
+                )
             )
         context.report.say(_indent(compare.align(rows, right=(6, 7))))
+
+
+def say_sizes(context: Context, stage: dict[str, Any]) -> None:
+    """Reports the sizes known at run time, and how they change the memory of inputs and outputs."""
+    free = free_sizes(stage)
+    for dim in free:
+        context.report.say(f"  size {describe(dim)}")
+    if not free:
+        return
+    ports = [stage["tensors"][slot] for slot in (*stage.get("inputs", []), *stage.get("outputs", []))]
+    largest = evaluate(stage, {})
+    counts = []
+    for default in ("min", "likely", "max"):
+        values = evaluate(stage, {}, default)
+        counts.append(
+            sum(
+                port["bytes"] * math.prod(shape_at(port, values)) // max(math.prod(shape_at(port, largest)), 1)
+                for port in ports
+            )
+        )
+    least, usual, most = map(size, counts)
+    context.report.say(f"  inputs and outputs: {least} for the smallest sizes, {usual} usually, {most} at most")
 
 
 def _some(values: list) -> str:

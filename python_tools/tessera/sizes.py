@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sizes of a .bmodel that are known at run time: their ranges, and the shapes that follow from them.
+
+A stage is given as read_model() returns it.
+"""
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+from .errors import TesseraError
+from .inputs import InputSpec
+
+_OPS = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "FloorDiv": lambda a, b: a // b,
+    "CeilDiv": lambda a, b: -(-a // b),
+    "Mod": lambda a, b: a % b,
+    "Min": min,
+    "Max": max,
+}
+
+
+def free_sizes(stage: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the dim slots that the shapes of inputs bind."""
+    return [dim for dim in stage.get("dims", []) if not dim.get("terms")]
+
+
+def describe(dim: Mapping[str, Any]) -> str:
+    """Returns text like "batch from 1 to 8"."""
+    text = f"{dim['name']} from {dim['min']} to {dim['max']}"
+    if dim["divisor"] > 1:
+        text += f", a multiple of {dim['divisor']}"
+    return text + (f", usually {dim['likely']}" if 0 <= dim["likely"] != dim["max"] else "")
+
+
+def parse_at(text: str, stage: Mapping[str, Any], flag: str = "--at") -> dict[str, int]:
+    """Returns the sizes in a text like "batch=3,h=64". Raises TesseraError for unknown names and sizes out of range."""
+    known = {dim["name"]: dim for dim in free_sizes(stage)}
+    sizes = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise TesseraError(f"{flag}: the model has no size '{name}'", hint=f"its sizes are: {names}")
+        dim, count = known[name], int(value) if value.isdecimal() else -1
+        if not dim["min"] <= count <= dim["max"] or count % dim["divisor"]:
+            raise TesseraError(f"{flag}: {part} is not possible, allowed is {describe(dim)}")
+        sizes[name] = count
+    return sizes
+
+
+def evaluate(stage: Mapping[str, Any], sizes: Mapping[str, int], default: str = "max") -> list[int]:
+    """Returns the value of every dim slot. A size that is not in `sizes` has its `default`: "min", "likely", "max"."""
+    values: list[int] = []
+    for dim in stage.get("dims", []):
+        if dim.get("terms"):
+            values.append(_compute(dim["terms"], values))
+        else:
+            given = dim["max"] if default == "likely" and dim["likely"] < 0 else dim[default]
+            values.append(sizes.get(dim["name"], given))
+    return values
+
+
+def _compute(terms: list[dict[str, Any]], values: list[int]) -> int:
+    stack: list[int] = []
+    for term in terms:
+        if term["op"] == "Const":
+            stack.append(term["value"])
+        elif term["op"] == "Slot":
+            stack.append(values[term["value"]])
+        else:
+            right, left = stack.pop(), stack.pop()
+            stack.append(_OPS[term["op"]](left, right))
+    return stack[0]
+
+
+def shape_at(tensor: Mapping[str, Any], values: list[int]) -> list[int]:
+    """Returns the shape of a tensor of the stage for the values of its dim slots."""
+    return [dim["value"] if dim["slot"] < 0 else values[dim["slot"]] for dim in tensor.get("shape", [])]
+
+
+def shape_text(tensor: Mapping[str, Any], stage: Mapping[str, Any]) -> str:
+    """Returns text like "batchx3x8x8"."""
+    names = [dim["name"] for dim in stage.get("dims", [])]
+    dims = (str(dim["value"]) if dim["slot"] < 0 else names[dim["slot"]] for dim in tensor.get("shape", []))
+    return "x".join(dims) or "scalar"
+
+
+def inputs_at(specs: Sequence[InputSpec], stage: Mapping[str, Any], at: str | None) -> list[InputSpec]:
+    """Returns the inputs of a stage in the shapes that the value of --at gives them; None: in their largest shapes."""
+    values = evaluate(stage, parse_at(at, stage) if at else {})
+    tensors = {tensor["name"]: tensor for tensor in (stage["tensors"][slot] for slot in stage.get("inputs", []))}
+    return [spec.at(tuple(shape_at(tensors[spec.name], values))) for spec in specs]
