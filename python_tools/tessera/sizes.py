@@ -5,12 +5,12 @@ A stage is given as read_model() returns it.
 """
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from .errors import TesseraError
 from .inputs import InputSpec
 
-_OPS = {
+_OPS: dict[str, Callable[[int, int], int]] = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
