@@ -40,7 +40,7 @@ std::optional<Interval> stepsInside(int64_t offset, int64_t step, int64_t size, 
 enum class Meeting { Some, None, Unknown };
 
 /// Computes the part of |outer| that reads elements written by |inner|.
-Meeting meet(const Piece &outer, const Piece &inner, Piece &part) {
+Meeting meet(const SymbolicPiece &outer, const SymbolicPiece &inner, SymbolicPiece &part) {
   size_t rank = outer.sizes.size();
   part = outer;
   part.source = inner.source;
@@ -53,22 +53,35 @@ Meeting meet(const Piece &outer, const Piece &inner, Piece &part) {
       if (outer.srcDims[d] != static_cast<int64_t>(s)) {
         continue;
       }
-      if (outer.sizes[d] > 1 && driver >= 0) {
+      bool moves = !outer.sizes[d].is(1);
+      if (moves && driver >= 0) {
         return Meeting::Unknown;
       }
-      driver = outer.sizes[d] > 1 ? d : driver;
+      driver = moves ? int64_t(d) : driver;
       part.srcDims[d] = inner.srcDims[s];
     }
-    int64_t step = driver < 0 ? 0 : outer.srcSteps[driver], size = driver < 0 ? 1 : outer.sizes[driver];
+    int64_t step = driver < 0 ? 0 : outer.srcSteps[driver];
+    Dim size = driver < 0 ? Dim(1) : outer.sizes[driver];
+    if (!outer.srcOffsets[s].isKnown() || !size.isKnown() || !inner.dstOffsets[s].isKnown() ||
+        !inner.sizes[s].isKnown()) {
+      bool isWhole = step == 1 && inner.dstSteps[s] == 1 && sameSize(outer.srcOffsets[s], inner.dstOffsets[s]) &&
+                     sameSize(size, inner.sizes[s]);
+      if (!isWhole) {
+        return Meeting::Unknown;
+      }
+      part.srcSteps[driver] = inner.srcSteps[s];
+      continue;
+    }
+    int64_t offset = outer.srcOffsets[s].value(), start = inner.dstOffsets[s].value();
     std::optional<Interval> steps =
-        stepsInside(outer.srcOffsets[s], step, size, inner.dstOffsets[s], inner.dstSteps[s], inner.sizes[s]);
+        stepsInside(offset, step, size.value(), start, inner.dstSteps[s], inner.sizes[s].value());
     if (!steps) {
       return Meeting::Unknown;
     }
     if (steps->begin >= steps->end) {
       return Meeting::None;
     }
-    int64_t first = (outer.srcOffsets[s] + steps->begin * step - inner.dstOffsets[s]) / inner.dstSteps[s];
+    int64_t first = (offset + steps->begin * step - start) / inner.dstSteps[s];
     if (inner.srcDims[s] >= 0) {
       part.srcOffsets[inner.srcDims[s]] += first * inner.srcSteps[s];
     }
@@ -83,10 +96,10 @@ Meeting meet(const Piece &outer, const Piece &inner, Piece &part) {
 
 } // namespace
 
-std::optional<std::vector<Piece>> composePieces(const Piece &outer, ArrayRef<Piece> inner) {
-  std::vector<Piece> parts;
-  for (const Piece &piece : inner) {
-    Piece part;
+std::optional<std::vector<SymbolicPiece>> composePieces(const SymbolicPiece &outer, ArrayRef<SymbolicPiece> inner) {
+  std::vector<SymbolicPiece> parts;
+  for (const SymbolicPiece &piece : inner) {
+    SymbolicPiece part;
     switch (meet(outer, piece, part)) {
     case Meeting::Unknown:
       return std::nullopt;
@@ -100,29 +113,58 @@ std::optional<std::vector<Piece>> composePieces(const Piece &outer, ArrayRef<Pie
   return parts;
 }
 
-std::optional<Piece> readUnderDims(const Piece &piece, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  SmallVector<int64_t> place(from.size(), -1); // dim of |from| -> dim of |to|
+/// Calls |convert|(to, from) for the lists of two regions that hold sizes and offsets, and copies the others.
+template <typename To, typename From, typename Convert>
+static To converted(const From &from, Convert convert) {
+  To to;
+  to.source = from.source, to.dstSteps = from.dstSteps, to.srcDims = from.srcDims, to.srcSteps = from.srcSteps;
+  convert(to.sizes, from.sizes), convert(to.dstOffsets, from.dstOffsets), convert(to.srcOffsets, from.srcOffsets);
+  return to;
+}
+
+std::optional<std::vector<Piece>> composePieces(const Piece &outer, ArrayRef<Piece> inner) {
+  auto widen = [](const Piece &piece) {
+    return converted<SymbolicPiece>(
+        piece, [](SmallVector<Dim> &to, const SmallVector<int64_t> &from) { to.assign(from.begin(), from.end()); });
+  };
+  std::vector<SymbolicPiece> wide;
+  llvm::transform(inner, std::back_inserter(wide), widen);
+  auto parts = composePieces(widen(outer), wide);
+  if (!parts) {
+    return std::nullopt;
+  }
+  std::vector<Piece> known;
+  for (const SymbolicPiece &part : *parts) {
+    known.push_back(converted<Piece>(part, [](SmallVector<int64_t> &to, const SmallVector<Dim> &from) {
+      to = llvm::map_to_vector(from, [](Dim number) { return number.value(); });
+    }));
+  }
+  return known;
+}
+
+std::optional<SymbolicPiece> readUnderDims(const SymbolicPiece &piece, Shape from, Shape to) {
+  SmallVector<int64_t> place(from.rank(), -1); // dim of |from| -> dim of |to|
   size_t t = 0;
-  for (size_t s = 0; s < from.size(); ++s) {
-    if (from[s] == 1) {
+  for (size_t s = 0; s < from.rank(); ++s) {
+    if (from[s].is(1)) {
       continue;
     }
-    while (t < to.size() && to[t] == 1) {
+    while (t < to.rank() && to[t].is(1)) {
       ++t;
     }
-    if (t == to.size() || to[t] != from[s]) {
+    if (t == to.rank() || !sameSize(to[t], from[s])) {
       return std::nullopt;
     }
     place[s] = t++;
   }
-  for (; t < to.size(); ++t) {
-    if (to[t] != 1) {
+  for (; t < to.rank(); ++t) {
+    if (!to[t].is(1)) {
       return std::nullopt;
     }
   }
-  Piece result = piece;
-  result.srcOffsets.assign(to.size(), 0);
-  for (size_t s = 0; s < from.size(); ++s) {
+  SymbolicPiece result = piece;
+  result.srcOffsets.assign(to.rank(), 0);
+  for (size_t s = 0; s < from.rank(); ++s) {
     if (place[s] >= 0) {
       result.srcOffsets[place[s]] = piece.srcOffsets[s];
     }

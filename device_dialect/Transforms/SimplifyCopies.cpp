@@ -29,8 +29,9 @@ constexpr size_t kMaxPieces = 64;
 /// Bytes whose copy takes about as long as one more piece, when copies are composed in finer dims.
 constexpr int64_t kBytesOfPiece = 8192;
 
-std::vector<Piece> piecesOf(CopyOp copy) {
-  std::vector<Piece> pieces;
+template <typename AnyPiece = SymbolicPiece>
+std::vector<AnyPiece> piecesOf(CopyOp copy) {
+  std::vector<AnyPiece> pieces;
   for (Attribute piece : copy.getPieces()) {
     pieces.emplace_back(cast<PieceAttr>(piece));
   }
@@ -41,16 +42,19 @@ std::optional<double> fillOf(CopyOp copy) {
   return copy.getFill() ? std::optional(copy.getFill()->convertToDouble()) : std::nullopt;
 }
 
-/// Returns true if all tensors are row-major and all regions are known.
-bool canCompose(CopyOp copy) {
+bool isRowMajor(CopyOp copy) {
   return !isBlocked(copy.getY().getType()) &&
-         llvm::none_of(copy.getSources(), [](Value x) { return isBlocked(x.getType()); }) &&
+         llvm::none_of(copy.getSources(), [](Value x) { return isBlocked(x.getType()); });
+}
+
+bool isKnown(CopyOp copy) {
+  return Shape(copy.getY()).isKnown() &&
          llvm::all_of(copy.getPieces().getAsRange<PieceAttr>(), [](PieceAttr piece) { return piece.isKnown(); });
 }
 
-int64_t elements(const Piece &piece) {
-  int64_t count = 1;
-  for (int64_t size : piece.sizes) {
+Dim elements(const SymbolicPiece &piece) {
+  Dim count = 1;
+  for (Dim size : piece.sizes) {
     count *= size;
   }
   return count;
@@ -59,12 +63,12 @@ int64_t elements(const Piece &piece) {
 /// A copy under construction.
 struct Draft {
   SmallVector<Value> sources;
-  std::vector<Piece> pieces;
+  std::vector<SymbolicPiece> pieces;
   std::optional<double> fill;
   SmallVector<Operation *> absorbed;
 
   /// Adds |piece|, which reads |source|.
-  void add(Piece piece, Value source) {
+  void add(SymbolicPiece piece, Value source) {
     piece.source = llvm::find(sources, source) - sources.begin();
     if (piece.source == static_cast<int64_t>(sources.size())) {
       sources.push_back(source);
@@ -142,12 +146,12 @@ private:
   // Copies of copies
 
   CopyOp compose(CopyOp copy) {
-    if (!canCompose(copy)) {
+    if (!isRowMajor(copy)) {
       return copy;
     }
     Draft draft;
     draft.fill = fillOf(copy);
-    for (const Piece &piece : piecesOf(copy)) {
+    for (const SymbolicPiece &piece : piecesOf(copy)) {
       Value source = copy.getSources()[piece.source];
       if (!absorb(copy, piece, source, draft)) {
         draft.add(piece, source);
@@ -158,7 +162,7 @@ private:
     }
     OpBuilder builder(copy);
     SmallVector<Attribute> pieces;
-    for (const Piece &piece : draft.pieces) {
+    for (const SymbolicPiece &piece : draft.pieces) {
       pieces.push_back(piece.get(&getContext()));
     }
     FloatAttr fill = draft.fill ? builder.getF64FloatAttr(*draft.fill) : FloatAttr();
@@ -177,15 +181,15 @@ private:
     auto reshape = copy.getSources().size() == 1 ? copy.getSources()[0].getDefiningOp<ReshapeOp>() : ReshapeOp();
     auto inner = reshape ? reshape.getX().getDefiningOp<CopyOp>() : CopyOp();
     if (!inner || !reshape->hasOneUse() || !inner->hasOneUse() || inner->getBlock() != copy->getBlock() ||
-        inner.getSources().size() != 1 || inner.getFill() || copy.getFill() || !canCompose(copy) ||
-        !canCompose(inner) || !Shape(copy.getY()).isKnown() || !Shape(inner.getY()).isKnown()) {
+        inner.getSources().size() != 1 || inner.getFill() || copy.getFill() || !isRowMajor(copy) ||
+        !isRowMajor(inner) || !isKnown(copy) || !isKnown(inner)) {
       return copy;
     }
     ArrayRef<int64_t> made = Shape(inner.getY()).values(), read = Shape(reshape.getY()).values();
     std::optional<Dims> fine = commonDims(made, read);
-    std::optional<std::vector<Piece>> written = fine ? writeRefined(piecesOf(inner), made, *fine) : std::nullopt;
+    std::optional<std::vector<Piece>> written = fine ? writeRefined(piecesOf<Piece>(inner), made, *fine) : std::nullopt;
     std::optional<RefinedCopy> refined =
-        written ? readRefined(piecesOf(copy), read, Shape(copy.getY()).values(), *fine) : std::nullopt;
+        written ? readRefined(piecesOf<Piece>(copy), read, Shape(copy.getY()).values(), *fine) : std::nullopt;
     if (!refined) {
       return copy;
     }
@@ -225,35 +229,34 @@ private:
   }
 
   /// Adds to |draft| the regions that |piece| of |copy| reads from the sources of the copy that computes |source|.
-  bool absorb(CopyOp copy, Piece piece, Value source, Draft &draft) {
+  bool absorb(CopyOp copy, SymbolicPiece piece, Value source, Draft &draft) {
     if (auto reshape = source.getDefiningOp<ReshapeOp>()) {
-      Shape read = source, made = reshape.getX();
-      std::optional<Piece> moved = read.isKnown() ? readUnderDims(piece, read.values(), made.values()) : std::nullopt;
+      std::optional<SymbolicPiece> moved = readUnderDims(piece, source, reshape.getX());
       if (!moved || !reshape->hasOneUse()) {
         return false;
       }
       piece = *moved, source = reshape.getX();
     }
     auto inner = source.getDefiningOp<CopyOp>();
-    if (!inner || inner->getBlock() != copy->getBlock() || !canCompose(inner) || !isWorthwhile(inner)) {
+    if (!inner || inner->getBlock() != copy->getBlock() || !isRowMajor(inner) || !isWorthwhile(inner)) {
       return false;
     }
-    std::optional<std::vector<Piece>> parts = composePieces(piece, piecesOf(inner));
+    auto parts = composePieces(piece, piecesOf(inner));
     if (!parts) {
       return false;
     }
-    int64_t moved = 0;
-    for (const Piece &part : *parts) {
+    Dim moved = 0;
+    for (const SymbolicPiece &part : *parts) {
       moved += elements(part);
     }
-    if (moved != elements(piece)) {
+    if (!sameSize(moved, elements(piece))) {
       // The inner copy filled the rest; one copy can fill with one value only.
       if (draft.fill && draft.fill != fillOf(inner)) {
         return false;
       }
       draft.fill = fillOf(inner);
     }
-    for (const Piece &part : *parts) {
+    for (const SymbolicPiece &part : *parts) {
       draft.add(part, inner.getSources()[part.source]);
     }
     if (!llvm::is_contained(draft.absorbed, inner)) {
@@ -268,8 +271,8 @@ private:
     if (llvm::all_of(inner->getUsers(), [&](Operation *user) { return user == first; })) {
       return true;
     }
-    std::vector<Piece> pieces = piecesOf(inner);
-    bool isSlice = pieces.size() == 1 && sameSizes(pieces.front().sizes, inner.getY()) &&
+    std::vector<SymbolicPiece> pieces = piecesOf(inner);
+    bool isSlice = pieces.size() == 1 && sameSize(elements(pieces.front()), countElements(inner.getY())) &&
                    llvm::all_of(llvm::enumerate(pieces.front().srcDims),
                                 [](auto dim) { return dim.value() == static_cast<int64_t>(dim.index()); });
     return isSlice && llvm::all_of(inner->getUsers(), [](Operation *user) { return isa<CopyOp>(user); });
