@@ -15,7 +15,20 @@ namespace {
 
 bool isOperand(DimOp op) { return op == DimOp::Const || op == DimOp::Slot; }
 
-int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+/// Computes the floor or the ceiling of a / b, or the remainder of the floor, without products: they may overflow
+/// although the result does not.
+bool divide(DimOp op, int64_t a, int64_t b, int64_t &result) {
+  if (b == 0 || b == -1) { // the quotient of INT64_MIN and -1 overflows, the remainder is defined
+    result = 0;
+    return b != 0 && (op == DimOp::Mod || !__builtin_sub_overflow(0, a, &result));
+  }
+  const int64_t rest = a % b;
+  const bool isNegative = (a < 0) != (b < 0);
+  result = op == DimOp::FloorDiv  ? a / b - (rest != 0 && isNegative)
+           : op == DimOp::CeilDiv ? a / b + (rest != 0 && !isNegative)
+                                  : rest + (rest != 0 && isNegative ? b : 0);
+  return true;
+}
 
 /// Computes a op b; returns false if the result is undefined or overflows.
 bool apply(DimOp op, int64_t a, int64_t b, int64_t &result) {
@@ -35,16 +48,7 @@ bool apply(DimOp op, int64_t a, int64_t b, int64_t &result) {
   case DimOp::FloorDiv:
   case DimOp::CeilDiv:
   case DimOp::Mod:
-    if (b == 0 || (a == INT64_MIN && b == -1)) {
-      return false;
-    }
-    result = floorDiv(a, b);
-    if (op == DimOp::CeilDiv) {
-      result += result * b != a;
-    } else if (op == DimOp::Mod) {
-      result = a - result * b;
-    }
-    return true;
+    return divide(op, a, b, result);
   case DimOp::Const:
   case DimOp::Slot:
     break;

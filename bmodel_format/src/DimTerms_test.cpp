@@ -31,6 +31,14 @@ TEST(DimTerms, Operations) {
   EXPECT_EQ(valueOf(binary(-7, DimOp::CeilDiv, 2)), -3);
   EXPECT_EQ(valueOf(binary(7, DimOp::CeilDiv, 2)), 4);
   EXPECT_EQ(valueOf(binary(-7, DimOp::Mod, 2)), 1);
+  EXPECT_EQ(valueOf(binary(-7, DimOp::Mod, -2)), -1);
+  EXPECT_EQ(valueOf(binary(7, DimOp::CeilDiv, -2)), -3);
+  EXPECT_EQ(valueOf(binary(INT64_MIN, DimOp::Mod, -1)), 0);
+  EXPECT_EQ(valueOf(binary(7, DimOp::CeilDiv, -1)), -7);
+  // The quotient times the divisor would overflow.
+  EXPECT_EQ(valueOf(binary(INT64_MIN + 1, DimOp::CeilDiv, INT64_MAX - 1)), -1);
+  EXPECT_EQ(valueOf(binary(INT64_MIN + 1, DimOp::FloorDiv, INT64_MAX - 1)), -2);
+  EXPECT_EQ(valueOf(binary(INT64_MIN + 1, DimOp::Mod, INT64_MAX - 1)), INT64_MAX - 2);
   EXPECT_EQ(valueOf(binary(5, DimOp::Min, 3)), 3);
   EXPECT_EQ(valueOf(binary(5, DimOp::Max, 3)), 5);
   EXPECT_EQ(valueOf(binary(5, DimOp::Mod, 0)), std::nullopt);

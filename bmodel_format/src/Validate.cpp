@@ -51,6 +51,16 @@ bool isAligned(const flatbuffers::Vector<T> *vector) {
 /// Returns true if [offset, offset + bytes) lies in [0, limit).
 bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) { return offset <= limit && bytes <= limit - offset; }
 
+/// Returns true if the size of the tensor depends on dim slots.
+bool isSymbolic(const TensorDef &tensor) {
+  for (uint32_t i = 0; i < count(tensor.shape()); ++i) {
+    if (tensor.shape()->Get(i)->slot() >= 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
 class Validator {
@@ -718,13 +728,10 @@ bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
 /// may be smaller than the tensor's largest size, which the stream accesses.
 bool Validator::streamsOwn(const SubnetDef &net, const TensorDef &tensor) {
   const TensorDef &root = rootOf(tensor);
-  for (uint32_t i = 0; i < count(root.shape()) && root.place() == Place::Caller; ++i) {
-    if (root.shape()->Get(i)->slot() >= 0) {
-      return FAIL("dimension %" PRIu32
-                  " of tensor '%.60s' of a stream is symbolic: a copy step must move it out of the "
-                  "caller's memory",
-                  i, root.name()->c_str());
-    }
+  if (root.place() == Place::Caller && isSymbolic(root)) {
+    return FAIL(
+        "tensor '%.60s' of a stream has symbolic dimensions: a copy step must move it out of the caller's memory",
+        root.name()->c_str());
   }
   return root.place() != Place::Workspace || int64_t(root.place_index()) != net.workspace() ||
          FAIL("tensor '%.60s' of a stream lies in workspace %" PRId32 ", which is reserved for streams",
@@ -843,7 +850,7 @@ bool Validator::scalarSlot(int64_t index, DType dtype, const char *what) {
     return false;
   }
   const TensorDef &def = *current->tensors()->Get(uint32_t(index));
-  return (def.dtype() == dtype && def.bytes() == dtypeBytes(dtype)) ||
+  return (def.dtype() == dtype && def.bytes() == dtypeBytes(dtype) && !isSymbolic(def)) ||
          FAIL("%s '%.60s' is not one element of type %s", what, def.name()->c_str(), dtypeName(dtype));
 }
 

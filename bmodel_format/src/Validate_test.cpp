@@ -360,6 +360,18 @@ const Case cases[] = {
        m.stage().dims[0]->likely = 40;
      },
      "the likely value 40"},
+    {"SymbolicTripCount",
+     [](AddRelu &m) {
+       addDim(m, 0, 1);
+       const uint32_t trips = addTensor(m.stage(), "trips", DType::I64, std::vector<Dim>{slotDim(m.stage(), 0)});
+       m.tensor(trips).view_of = int32_t(m.x);
+       LoopDefT loop;
+       loop.body = 1, loop.trip_count = int32_t(trips);
+       m.stage().subnets.push_back(std::make_unique<SubnetDefT>());
+       m.stage().subnets[1]->name = "body";
+       replaceStep(m, loop);
+     },
+     "trip count 'trips' is not one element of type i64"},
     {"StreamOnASymbolicInput",
      [](AddRelu &m) {
        addDim(m, 1, 1024);
@@ -368,7 +380,7 @@ const Case cases[] = {
        m.subnet().plan.pop_back();
        replaceStep(m, RunStreamDefT());
      },
-     "dimension 1 of tensor 'x' of a stream is symbolic"},
+     "tensor 'x' of a stream has symbolic dimensions"},
 };
 
 RunStreamOnDefT &deviceStream(AddRelu &m) { return *m.stage().subnets[1]->plan[0]->op.AsRunStreamOnDef(); }

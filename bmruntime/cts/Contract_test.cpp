@@ -160,8 +160,10 @@ std::string withAlteredNote(size_t field, uint32_t value) {
 }
 
 TEST(Contracts, MalformedOnesAreRejected) {
-  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, version), 2).find("contracts of version 2"),
+  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, version), 3).find("contracts of version 3"),
             std::string::npos);
+  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, version), 2).find("malformed"), std::string::npos);
+  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, version), 0).find("malformed"), std::string::npos);
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, arg_count), 1u << 31).find("malformed"), std::string::npos);
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, symbol_bytes), 0).find("malformed"), std::string::npos);
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, cpu_features) + 4, 1u << 31).find("needs"), std::string::npos);

@@ -5,6 +5,7 @@
 // add_relu.bmodel     y = relu(x + w), x and y f32 1x1024, w[i] = i - 3
 // blocked.bmodel      the same, with the sum "sum" as f32 1x5x2x2 in blocks of 16 channels (x: 1x1x2x2x16)
 // dynamic.bmodel      y[i] = x[i] + N, x and y f32 [N], N in 1..64
+// sized.bmodel        y[n, ceil(w/2)] from x[n, w] and t[n + w/3] (SizedModel.h), with kernel contracts
 // stages.bmodel       add_relu, with a second stage for x and y f32 2x256 that uses the first of its weights
 // contract.bmodel     add_relu with kernel contracts
 // control.bmodel      contract, followed by a loop with calls: its trip count is the first int64 of x, at most 5;
@@ -17,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AbacusModel.h"
+#include "SizedModel.h"
 #include "bmodel/npu/check.h"
 #include "bmodel/npu/program.h"
 #include "bmodel_format/test/TestChip.h"
@@ -261,7 +263,8 @@ void addWorkOfTheHost(AddReluOn &model) {
   std::swap(model.subnet().plan[2], model.subnet().plan[3]);
 }
 
-int write(bmodel::test::AddRelu &model, const std::string &path) {
+template <typename TestModel>
+int write(TestModel &model, const std::string &path) {
   const std::string error = model.write(path);
   if (!error.empty()) {
     fprintf(stderr, "%s\n", error.c_str());
@@ -280,6 +283,7 @@ int main(int argc, char **argv) {
   bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64),
       stages(kernelCode(), 1024), contract(contractCode(), 1024), control(contractCode(), 1024);
   bmrt::cts::Endless endless;
+  SizedModel sized;
   AddReluOn abacus("abacus"), abacusAndHost("abacus");
   addWorkOfTheHost(abacusAndHost);
   makeBlocked(blocked);
@@ -289,7 +293,7 @@ int main(int argc, char **argv) {
   return write(addRelu, folder + "/add_relu.bmodel") || write(blocked, folder + "/blocked.bmodel") ||
          write(dynamic, folder + "/dynamic.bmodel") || write(stages, folder + "/stages.bmodel") ||
          write(contract, folder + "/contract.bmodel") || write(control, folder + "/control.bmodel") ||
-         write(endless, folder + "/endless.bmodel") || writeNpu(folder + "/npu_add.bmodel") ||
-         writeMixed(folder + "/npu_mixed.bmodel") || write(abacus, folder + "/abacus.bmodel") ||
-         write(abacusAndHost, folder + "/abacus_host.bmodel");
+         write(endless, folder + "/endless.bmodel") || write(sized, folder + "/sized.bmodel") ||
+         writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel") ||
+         write(abacus, folder + "/abacus.bmodel") || write(abacusAndHost, folder + "/abacus_host.bmodel");
 }

@@ -10,7 +10,7 @@ mkdir "$work/models" "$work/seeds"
 "$make_models" "$work/models"
 # An explicit list: the order of files in a folder differs between file systems.
 seeds=
-for name in abacus_host add_relu blocked dynamic npu_add npu_mixed stages; do
+for name in abacus_host add_relu blocked dynamic npu_add npu_mixed sized stages; do
   "$make_corpus" "$work/models/$name.bmodel" "$work/seeds/$name"
   seeds=$seeds${seeds:+,}$work/seeds/$name
 done

@@ -11,6 +11,7 @@
 #include "DlPack.h"
 #include "bmrt/bmrt.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -95,13 +96,7 @@ public:
   /// Selects the stage for inputs of these shapes and returns its number.
   uint32_t choose(const std::vector<std::vector<int64_t>> &shapes) {
     const Hold hold(*this);
-    std::vector<const int64_t *> pointers;
-    std::vector<uint32_t> ranks;
-    for (const std::vector<int64_t> &shape : shapes) {
-      pointers.push_back(shape.data());
-      ranks.push_back(uint32_t(shape.size()));
-    }
-    bmrt::check(bmrt_context_set_input_shapes, net.get(), pointers.data(), ranks.data(), uint32_t(shapes.size()));
+    net.setShapes(shapes);
     return net.stage();
   }
 
@@ -112,10 +107,10 @@ public:
   }
 
   /// Runs |stage| with |inputs| (contiguous, in order: arrays, or DLPack capsules of memory of GPU |gpu|); returns
-  /// [(output, shape)]. |allocate|(dtype, shape) creates an array. An output of symbolic shape is allocated with its
-  /// largest size, and the result has |shape| and is at its front. |dump|, unless it is None, receives every tensor of
-  /// the ONNX graph that a step wrote, right after the step: dump[name] = array, or (array, info) for quantised
-  /// tensors. With |onGpu|, outputs are GpuTensor objects, and |allocate| is not called.
+  /// [(output, shape)]. |allocate|(dtype, shape) creates an array. An output whose shape is known only after the run is
+  /// allocated with its largest size, and the result has |shape| and is at its front. |dump|, unless it is None,
+  /// receives every tensor of the ONNX graph that a step wrote, right after the step: dump[name] = array, or (array,
+  /// info) for quantised tensors. With |onGpu|, outputs are GpuTensor objects, and |allocate| is not called.
   py::list run(uint32_t stage, const std::vector<py::object> &inputs, const py::object &allocate,
                const py::object &dump, int32_t gpu, bool onGpu) {
     const Hold hold(*this);
@@ -186,16 +181,19 @@ public:
   /// Runs on the context's own buffers, so that every tensor can be inspected afterwards.
   void runKeeping(const std::vector<py::buffer> &inputs) {
     const Hold hold(*this);
-    const std::vector<bmrt_tensor_info_t> infos = net.inputs();
-    if (inputs.size() != infos.size()) {
-      throw py::value_error("wrong number of inputs");
+    std::deque<Buffer> given;
+    std::vector<std::vector<int64_t>> shapes;
+    for (const py::buffer &input : inputs) {
+      const Buffer &each = given.emplace_back(input);
+      shapes.emplace_back(each.info.shape.begin(), each.info.shape.end());
     }
+    setShapes(shapes);
+    const std::vector<bmrt_tensor_info_t> infos = net.inputs();
     for (uint32_t i = 0; i < infos.size(); ++i) {
-      const Buffer input(inputs[i]);
-      if (input.bytes() != infos[i].bytes) {
+      if (given[i].bytes() != infos[i].bytes) {
         throw py::value_error("wrong size of an input");
       }
-      std::memcpy(inputBuffer(i), input.info.ptr, infos[i].bytes);
+      std::memcpy(inputBuffer(i), given[i].info.ptr, infos[i].bytes);
     }
     bmrt_context_set_step_hook(net.get(), nullptr, nullptr);
     runInterruptibly([](bmrt_context_t *context, bmrt_status_t *status) { return bmrt_context_run(context, status); });
@@ -362,6 +360,20 @@ private:
     }
   }
 
+  /// Sets the shapes of all inputs without leaving a stage that accepts them.
+  void setShapes(const std::vector<std::vector<int64_t>> &shapes) {
+    if (shapes.size() != bmrt_context_input_count(net.get())) {
+      throw py::value_error("wrong number of inputs");
+    }
+    if (bmrt_model_stage_count(model.get(), number) == 1) {
+      net.setShapes(shapes);
+      return;
+    }
+    for (uint32_t i = 0; i < shapes.size(); ++i) {
+      bmrt::check(bmrt_context_set_input_shape, net.get(), i, shapes[i].data(), uint32_t(shapes[i].size()));
+    }
+  }
+
   void *inputBuffer(uint32_t input) {
     void *data = nullptr;
     bmrt::check(bmrt_context_input_buffer, net.get(), input, &data);
@@ -375,8 +387,9 @@ private:
       throw py::value_error("wrong number of inputs");
     }
     std::vector<std::pair<const void *, uint64_t>> places;
+    std::vector<std::vector<int64_t>> shapes(inputs.size());
     for (uint32_t i = 0; i < inputs.size(); ++i) {
-      std::vector<int64_t> shape;
+      std::vector<int64_t> &shape = shapes[i];
       if (PyCapsule_CheckExact(inputs[i].ptr())) {
         const dlpack::Borrowed &each = borrowed.emplace_back(inputs[i], infos[i], gpu);
         shape = each.shape();
@@ -386,8 +399,8 @@ private:
         shape.assign(each.info.shape.begin(), each.info.shape.end());
         places.emplace_back(each.info.ptr, each.bytes());
       }
-      bmrt::check(bmrt_context_set_input_shape, net.get(), i, shape.data(), uint32_t(shape.size()));
     }
+    setShapes(shapes);
     for (uint32_t i = 0; i < inputs.size(); ++i) {
       const bool isOnGpu = PyCapsule_CheckExact(inputs[i].ptr());
       bmrt::check(isOnGpu ? bmrt_context_bind_chip_input : bmrt_context_bind_input, net.get(), i, places[i].first,
@@ -411,7 +424,8 @@ private:
   py::list bindOutputs(std::deque<Buffer> &targets) {
     py::list arrays;
     for (const bmrt_tensor_info_t &info : net.outputs()) {
-      const py::buffer array = allocator(numpyName(info.dtype), shapeOf(info, info.max_shape));
+      const bool isKnown = std::all_of(info.shape, info.shape + info.rank, [](int64_t size) { return size >= 0; });
+      const py::buffer array = allocator(numpyName(info.dtype), shapeOf(info, isKnown ? info.shape : info.max_shape));
       const Buffer &target = targets.emplace_back(array, /*writable=*/true);
       bmrt::check(bmrt_context_bind_output, net.get(), uint32_t(arrays.size()), target.info.ptr, target.bytes());
       arrays.append(array);

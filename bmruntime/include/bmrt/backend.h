@@ -160,9 +160,10 @@ typedef struct bmrt_backend_t {
   /* Returns the kernel of that name, or NULL if the program does not contain it. NULL: the family does not have
    * kernels. */
   void *(*find_kernel)(bmrt_program_t *program, const char *symbol);
-  /* Sets |out| to the contract of a kernel: a bm_kernel_contract with its arguments (bmodel/kernel_contract.h), of
-   * any alignment, which stays valid until |unload|; or to NULL if the code does not have a contract. Returns an
-   * error if this machine does not meet the contract. NULL: no code of this family has contracts. */
+  /* Sets |out| to the contract of a kernel: the contents of its note (bmodel/kernel_contract.h), of any alignment,
+   * which stay valid until |unload|; or to NULL if the code does not have a contract. Returns an error if parts of the
+   * contract lie outside the code, or if this machine does not meet the contract. NULL: no code of this family has
+   * contracts. */
   bmrt_code_t (*find_contract)(bmrt_program_t *program, const char *symbol, const void **out, bmrt_status_t *status);
   /* Checks that a stream accesses only its tensors and its workspace, whatever their contents. Called once per
    * stream, when the model is opened. NULL: the family does not have streams. */

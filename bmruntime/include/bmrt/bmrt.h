@@ -209,7 +209,8 @@ BMRT_API uint32_t bmrt_context_input_count(const bmrt_context_t *context);
 BMRT_API uint32_t bmrt_context_output_count(const bmrt_context_t *context);
 BMRT_API bmrt_code_t bmrt_context_input_info(const bmrt_context_t *context, uint32_t input,
                                              bmrt_tensor_info_t *out_info, bmrt_status_t *out_status);
-/* Symbolic dims of an output are known only after a run. */
+/* Symbolic dims of an output are known as soon as the shapes of all inputs are set, or after a run if the model
+ * computes them during the run. */
 BMRT_API bmrt_code_t bmrt_context_output_info(const bmrt_context_t *context, uint32_t output,
                                               bmrt_tensor_info_t *out_info, bmrt_status_t *out_status);
 /* Finds an index by ONNX name; the message of BMRT_NOT_FOUND lists the existing names. */
@@ -220,6 +221,12 @@ BMRT_API bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, con
 
 /* Checks |shape| against the model and sets symbolic dims. Needed only for inputs with symbolic dims and for nets
  * with several stages; otherwise the shape is only compared with the static one.
+ *
+ * Once the shapes of all inputs are known, the sizes of all tensors follow from them, and every step is checked for
+ * these sizes: BMRT_CORRUPT if a kernel would access bytes outside a tensor. The context remembers the last eight
+ * vectors of sizes, to which it returns without checks. If the function fails, the context keeps its former sizes. A
+ * change of sizes unbinds inputs with symbolic dims, and outputs unless their buffer is for max_shape. A dim that
+ * follows from the dims of other inputs is compared with them; use bmrt_context_set_input_shapes to change both.
  *
  * A context created with BMRT_FIRST_RUNNABLE_STAGE switches to the first stage that can run here, is for the
  * requested chip, and accepts this shape; a stage that keeps the shapes of the other inputs is preferred. Functions
@@ -243,8 +250,8 @@ BMRT_API bmrt_code_t bmrt_context_set_stage(bmrt_context_t *context, uint32_t st
  * starts with a copy. NULL returns to the context's own buffer. */
 BMRT_API bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, const void *data, uint64_t bytes,
                                              bmrt_status_t *out_status);
-/* Uses |data| for an output of later runs, likewise. |bytes| must be info.bytes (for max_shape if symbolic). Bound
- * buffers must not overlap each other. */
+/* Uses |data| for an output of later runs, likewise. |bytes| must be info.bytes, or the bytes for max_shape, which fit
+ * all sizes. Bound buffers must not overlap each other. */
 BMRT_API bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, void *data, uint64_t bytes,
                                               bmrt_status_t *out_status);
 
@@ -330,7 +337,7 @@ typedef struct bmrt_step_info_t {
   const char *bound;        /* the limiting resource: "compute", "ddr", ... */
   uint32_t onnx_node_count; /* see bmrt_step_onnx_node */
   uint32_t write_count;     /* see bmrt_context_step_write */
-  int64_t tile_count;
+  int64_t tile_count;       /* -1 = depends on sizes that are not yet known */
   uint64_t flops, bytes;
   double estimated_ns;
   const void *def; /* internal */

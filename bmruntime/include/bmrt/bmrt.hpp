@@ -135,6 +135,16 @@ public:
   void setShape(const std::string &name, const std::vector<int64_t> &shape) {
     check(bmrt_context_set_input_shape, get(), findInput(name), shape.data(), uint32_t(shape.size()));
   }
+  /// Sets the shapes of all inputs at once, in their order; see bmrt_context_set_input_shapes.
+  void setShapes(const std::vector<std::vector<int64_t>> &shapes) {
+    std::vector<const int64_t *> pointers;
+    std::vector<uint32_t> ranks;
+    for (const std::vector<int64_t> &shape : shapes) {
+      pointers.push_back(shape.data());
+      ranks.push_back(uint32_t(shape.size()));
+    }
+    check(bmrt_context_set_input_shapes, get(), pointers.data(), ranks.data(), uint32_t(shapes.size()));
+  }
   /// Returns the number of the current stage.
   uint32_t stage() const { return bmrt_context_stage(get()); }
 

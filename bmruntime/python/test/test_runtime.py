@@ -147,6 +147,27 @@ def test_symbolic_shapes(models):
         net({"x": np.zeros(0, np.float32)})
 
 
+def test_sizes_known_at_run_time(models):
+    """The shapes of the outputs, and that of input t, follow from the shape of x."""
+    net = rt.load(models / "sized.bmodel").net(threads=2)
+    for rows, width in ((17, 33), (1, 3), (0, 9), (7, 0), (5, 9), (17, 33)):
+        x = np.arange(rows * width, dtype=np.float32).reshape(rows, width)
+        t = np.ones(rows + width // 3, np.float32)
+        pairs = np.zeros((rows, (width + 1) // 2 * 2), np.float32)
+        pairs[:, :width] = x + np.tile(np.array([10, 20, 30], np.float32), width // 3)
+        expected = pairs.reshape(rows, (width + 1) // 2, 2).sum(2) + 2
+        seen = {}
+        run = net.launch({"x": x, "t": t})
+        for outputs in (run.wait(), net({"x": x, "t": t})):
+            assert outputs["y"].shape == (rows, (width + 1) // 2)
+            np.testing.assert_array_equal(outputs["y"], expected)
+            np.testing.assert_array_equal(outputs["z"], expected)
+        net.run_with_dump({"x": x, "t": t}, seen.__setitem__)
+        assert seen["s"].shape == (rows, width)
+    with pytest.raises(rt.Error, match="input 't' is 9, the shapes of the other inputs require 8"):
+        net({"x": np.zeros((5, 9), np.float32), "t": np.zeros(9, np.float32)})
+
+
 def test_profile_and_trace(models, x, tmp_path):
     net = rt.load(models / "add_relu.bmodel").net()
     steps = net.profile({"x": x}, runs=3)

@@ -232,14 +232,14 @@ bmrt_code_t bmrt_context_input_info(const bmrt_context_t *context, uint32_t inpu
                                     bmrt_status_t *out_status) {
   BMRT_REQUIRE(context && out_info);
   const bmodel::StageDef &stage = *context->stage().program->def;
-  return describePort(stage, stage.inputs(), "input", input, context->stage().dims.data(), out_info, out_status);
+  return describePort(stage, stage.inputs(), "input", input, context->stage().sizes.dims(), out_info, out_status);
 }
 
 bmrt_code_t bmrt_context_output_info(const bmrt_context_t *context, uint32_t output, bmrt_tensor_info_t *out_info,
                                      bmrt_status_t *out_status) {
   BMRT_REQUIRE(context && out_info);
   const bmodel::StageDef &stage = *context->stage().program->def;
-  return describePort(stage, stage.outputs(), "output", output, context->stage().dims.data(), out_info, out_status);
+  return describePort(stage, stage.outputs(), "output", output, context->stage().sizes.dims(), out_info, out_status);
 }
 
 bmrt_code_t bmrt_context_find_input(const bmrt_context_t *context, const char *name, uint32_t *out_input,
@@ -293,9 +293,8 @@ bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, con
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
-  const uint64_t expected = currentBytes(*port->def, context->stage().dims.data());
   // The buffer is only read: inputs are never among the tensors that a step writes (validateModel).
-  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, const_cast<void *>(data), bytes, expected, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, const_cast<void *>(data), bytes, out_status));
   return succeed(out_status);
 }
 
@@ -305,7 +304,7 @@ bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, v
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().outputs, "output", output, &port, out_status));
-  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, data, bytes, port->def->bytes(), out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, data, bytes, out_status));
   return succeed(out_status);
 }
 
@@ -316,7 +315,7 @@ bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t input, v
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
   BMRT_RETURN_IF_ERROR(context->stage().ensureOwn(*port, out_status));
-  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, nullptr, 0, 0, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, nullptr, 0, out_status));
   *out_data = port->own.data();
   return succeed(out_status);
 }
@@ -393,7 +392,7 @@ bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step,
                                    bmrt_status_t *out_status) {
   BMRT_REQUIRE(context && out_info);
   BMRT_RETURN_IF_ERROR(checkStep(context, step, out_status));
-  describeStep(context->stage().plan, step, *out_info);
+  describeStep(context->stage().plan, step, context->stage().sizes.dims(), *out_info);
   return succeed(out_status);
 }
 
@@ -416,7 +415,7 @@ bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_st
   uint32_t slot = 0;
   void *data = nullptr;
   BMRT_RETURN_IF_ERROR(lookAtWrite(context, step, index, /*isKept=*/false, &slot, &data, out_status));
-  describeTensor(*context->stage().program->def->tensors()->Get(slot), context->stage().dims.data(), out_view->info);
+  describeTensor(*context->stage().program->def->tensors()->Get(slot), context->stage().sizes.dims(), out_view->info);
   out_view->data = data;
   return succeed(out_status);
 }
@@ -482,7 +481,7 @@ bmrt_code_t bmrt_context_step_part_time(const bmrt_context_t *context, uint32_t 
   }
   const Profile::Part &found = context->stage().profile.partsOf(step)[part];
   bmrt_step_info_t info;
-  describeStep(context->stage().plan, step, info);
+  describeStep(context->stage().plan, step, context->stage().sizes.dims(), info);
   const char *node = bmrt_step_onnx_node(&info, found.layer);
   *out_node = node ? node : "";
   *out_time = found.time;

@@ -85,7 +85,7 @@ static const CopyDef *copyOf(const StageDef &stage, const Port &port) {
 
 bmrt_code_t StageContext::bindOnChip(Port &port, void *pointer, uint64_t bytes, bmrt_status_t *status) {
   if (!pointer) {
-    return bind(port, nullptr, 0, 0, status);
+    return bind(port, nullptr, 0, status);
   }
   const CopyDef *copied = copyOf(*stage, port);
   if (!copied) {
@@ -94,20 +94,22 @@ bmrt_code_t StageContext::bindOnChip(Port &port, void *pointer, uint64_t bytes, 
                      "host memory",
                      port.def->name()->c_str());
   }
-  if (port.def->bytes() != bytes) {
+  const uint64_t needed = sizes.bytesOf(port.slot);
+  if (bytes != needed && (port.isInput || bytes != port.def->bytes())) {
     return BMRT_FAIL(status, INVALID_ARGUMENT,
                      "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64 " in a chip's memory",
-                     port.def->name()->c_str(), bytes, port.def->bytes());
+                     port.def->name()->c_str(), bytes, needed);
   }
   const bool isInput = port.def->role() == TensorRole::Input;
   const uint32_t twin = isInput ? copied->to() : copied->from();
   const TensorDef &other = tensor(twin);
-  // The chip's tensor may use the caller's buffer only if the copy is its only writer: an input buffer must not be
-  // modified.
+  // The chip's tensor may use the caller's buffer only if it has the tensor's largest size, which code of chips may
+  // access, and if the copy is its only writer: an input buffer must not be modified.
   const bool isInPlace = other.view_of() < 0 && other.place() == Place::Workspace && other.bytes() == bytes &&
                          reinterpret_cast<uintptr_t>(pointer) % BMRT_ALIGNMENT == 0 &&
                          (!isInput || usesOf(*stage, twin).writes == 1);
   port.bound = static_cast<char *>(pointer);
+  port.boundBytes = bytes;
   port.isOnChip = true;
   port.twin = isInPlace ? int32_t(twin) : -1;
   addressesCurrent = false;

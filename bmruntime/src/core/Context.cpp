@@ -138,32 +138,37 @@ bool bmrt_context_t::mayEnter(const StageProgram &program) const {
 }
 
 bmrt_code_t bmrt_context_t::setInputShape(uint32_t input, const int64_t *shape, uint32_t rank, bmrt_status_t *status) {
-  Port &port = current->inputs[input];
-  if (!followsShapes || checkInputShape(*current->program->def, *port.def, shape, rank, nullptr) == BMRT_OK) {
-    return current->setInputShape(port, shape, rank, status);
-  }
-  // Prefer a stage that keeps the shapes of the other inputs; if there is none, they take the shapes of the new stage.
   Array<const int64_t *> shapes;
   Array<uint32_t> ranks;
   Array<int64_t> present;
   const size_t inputs = current->inputs.size();
-  if (!shapes.allocate(inputs) || !ranks.allocate(inputs) || !present.allocate(inputs * BMRT_MAX_RANK)) {
+  if (!shapes.allocate(inputs) || !ranks.allocate(inputs)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for the shapes of %zu inputs", inputs);
+  }
+  shapes[input] = shape, ranks[input] = rank;
+  const InputShapes one = {shapes.data(), ranks.data()};
+  const TensorDef &def = *current->inputs[input].def;
+  if (!followsShapes || checkInputShape(*current->program->def, def, shape, rank, nullptr) == BMRT_OK) {
+    return current->setInputShapes(one, status);
+  }
+  // Prefer a stage that keeps the shapes of the other inputs; if there is none, they take the shapes of the new stage.
+  if (!present.allocate(inputs * BMRT_MAX_RANK)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the shapes of %zu inputs", inputs);
   }
   for (size_t i = 0; i < inputs; ++i) {
     bmrt_tensor_info_t info;
-    describeTensor(*current->inputs[i].def, current->dims.data(), info);
+    describeTensor(*current->inputs[i].def, current->sizes.dims(), info);
     memcpy(&present[i * BMRT_MAX_RANK], info.shape, sizeof(info.shape));
     shapes[i] = i == input ? shape : &present[i * BMRT_MAX_RANK];
     ranks[i] = i == input ? rank : info.rank;
   }
-  if (enterFitting({shapes.data(), ranks.data()}, nullptr) == BMRT_OK) {
+  if (enterFitting(one, nullptr) == BMRT_OK) {
     return BMRT_OK;
   }
   for (size_t i = 0; i < inputs; ++i) {
     shapes[i] = i == input ? shape : nullptr;
   }
-  return enterFitting({shapes.data(), ranks.data()}, status);
+  return enterFitting(one, status);
 }
 
 bmrt_code_t bmrt_context_t::setInputShapes(const int64_t *const *shapes, const uint32_t *ranks, bmrt_status_t *status) {

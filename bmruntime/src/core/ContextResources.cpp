@@ -68,7 +68,8 @@ bmrt_code_t ContextResources::reserveFor(const StageProgram &program, uint64_t s
                      workspaceBytes);
   }
   if (bytes > workspaceBytes) {
-    if (!ownWorkspace.allocate(bytes)) {
+    // With symbolic dims the workspaces are laid out for the largest sizes; Sizes checks the sizes in use.
+    if (!ownWorkspace.allocate(bytes, /*isSparse=*/count(stage.dims()) > 0)) {
       return BMRT_FAIL(status, NO_MEMORY, "no memory for workspaces of %" PRIu64 " bytes", bytes);
     }
     workspace = ownWorkspace.data();

@@ -21,10 +21,37 @@ bool isReadOnly(const StageDef &stage, const TensorDef &tensor) {
   return root.role() == TensorRole::Constant || root.role() == TensorRole::Input;
 }
 
-bmrt_code_t checkKernel(const char *symbol, const KernelContract &contract, bmrt_status_t *status) {
+/// Checks the ranges of a kernel's parameters, and the structure and the corners of its expressions over them.
+bmrt_code_t checkExpressions(const KernelContract &contract, bmrt_status_t *status) {
+  for (uint32_t i = 0; i < contract.paramCount; ++i) {
+    const bm_kernel_param param = contract.param(i);
+    if (param.min < 0 || param.min > param.max) {
+      return BMRT_FAIL(status, CORRUPT, "dim %" PRIu32 " of kernel '%.80s' ranges from %" PRId64 " to %" PRId64, i,
+                       contract.symbol, param.min, param.max);
+    }
+  }
+  auto rangeOf = [](const void *of, uint32_t index) {
+    const bm_kernel_param param = static_cast<const KernelContract *>(of)->param(index);
+    return DimRange{param.min, param.max};
+  };
+  for (uint32_t i = 0; contract.takesDims() && i <= contract.head.arg_count; ++i) {
+    const DimExpression expression = contract.expression(i);
+    DimRange range;
+    const char *fault = expression.size() > 0 ? findFault(expression, contract.paramCount) : nullptr;
+    if (!fault && expression.size() > 0 && !findRange(expression, rangeOf, &contract, range)) {
+      fault = "may overflow or divide by zero";
+    }
+    if (fault) {
+      return BMRT_FAIL(status, CORRUPT, "expression %" PRIu32 " of kernel '%.80s' %s", i, contract.symbol, fault);
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t checkKernel(const KernelContract &contract, bmrt_status_t *status) {
   if (contract.head.alignment > BM_ALIGNMENT) {
     return BMRT_FAIL(status, UNSUPPORTED, "kernel '%.80s' needs memory aligned to %" PRIu32 " bytes, there are %d",
-                     symbol, contract.head.alignment, BM_ALIGNMENT);
+                     contract.symbol, contract.head.alignment, BM_ALIGNMENT);
   }
   for (uint32_t i = 0; i < contract.head.arg_count; ++i) {
     const uint32_t asked = contract.alignment(i);
@@ -32,19 +59,52 @@ bmrt_code_t checkKernel(const char *symbol, const KernelContract &contract, bmrt
       return BMRT_FAIL(status, CORRUPT,
                        "argument %" PRIu32 " of kernel '%.80s' needs memory aligned to %" PRIu32
                        " bytes, which is not a power of two up to %" PRIu32,
-                       i, symbol, asked, contract.head.alignment);
+                       i, contract.symbol, asked, contract.head.alignment);
     }
   }
   return BMRT_OK;
 }
 
-bmrt_code_t checkLaunch(const StageDef &stage, const LaunchDef &launch, const char *symbol,
-                        const KernelContract &contract, bmrt_status_t *status) {
-  const bm_kernel_contract &head = contract.head;
-  if (launch.tile_count_slot() >= 0 || count(launch.dims()) > 0) {
-    return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is launched with dims, its code takes none", symbol);
+/// Checks that the dims of a launch are known before a run and stay in the ranges that the code takes.
+bmrt_code_t checkDims(const StageProgram &program, const LaunchDef &launch, const KernelContract &contract,
+                      bmrt_status_t *status) {
+  const StageDef &stage = *program.def;
+  if (!contract.takesDims() && (launch.tile_count_slot() >= 0 || count(launch.dims()) > 0)) {
+    return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is launched with dims, its code takes none", contract.symbol);
   }
-  if (uint64_t(launch.tile_count()) != head.tiles) {
+  if (count(launch.dims()) != contract.paramCount) {
+    return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is given %" PRIu32 " dims, its code takes %" PRIu32,
+                     contract.symbol, count(launch.dims()), contract.paramCount);
+  }
+  auto isSetByStep = [&](int64_t slot) { return slot >= 0 && program.dimKinds[size_t(slot)] == DimKind::SetByStep; };
+  for (uint32_t i = 0; i < contract.paramCount; ++i) {
+    const DimSlotDef &dim = *stage.dims()->Get(launch.dims()->Get(i));
+    const bm_kernel_param param = contract.param(i);
+    if (dim.min() < param.min || dim.max() > param.max) {
+      return BMRT_FAIL(status, CORRUPT,
+                       "kernel '%.80s' is given the dim '%.60s' from %" PRId64 " to %" PRId64
+                       ", its code takes %" PRId64 " to %" PRId64,
+                       contract.symbol, dim.name()->c_str(), dim.min(), dim.max(), param.min, param.max);
+    }
+    if (isSetByStep(launch.dims()->Get(i))) {
+      return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is given the dim '%.60s', which inputs do not determine",
+                       contract.symbol, dim.name()->c_str());
+    }
+  }
+  return !isSetByStep(launch.tile_count_slot())
+             ? BMRT_OK
+             : BMRT_FAIL(status, CORRUPT, "the tile count of kernel '%.80s' is a dim that inputs do not determine",
+                         contract.symbol);
+}
+
+/// Checks everything about a launch that does not depend on sizes known at run time.
+bmrt_code_t checkLaunch(const StageProgram &program, const LaunchDef &launch, const KernelContract &contract,
+                        bmrt_status_t *status) {
+  const StageDef &stage = *program.def;
+  const bm_kernel_contract &head = contract.head;
+  const char *symbol = contract.symbol;
+  BMRT_RETURN_IF_ERROR(checkDims(program, launch, contract, status));
+  if (!contract.takesDims() && uint64_t(launch.tile_count()) != head.tiles) {
     return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is launched in %" PRId64 " tiles, its code has %" PRIu64, symbol,
                      launch.tile_count(), head.tiles);
   }
@@ -59,7 +119,7 @@ bmrt_code_t checkLaunch(const StageDef &stage, const LaunchDef &launch, const ch
   for (uint32_t i = 0; i < head.arg_count; ++i) {
     const bm_kernel_arg arg = contract.arg(i);
     const TensorDef &tensor = *stage.tensors()->Get(launch.args()->Get(i));
-    if (tensor.bytes() != arg.bytes) {
+    if (!contract.takesDims() && tensor.bytes() != arg.bytes) {
       return BMRT_FAIL(status, CORRUPT,
                        "argument %" PRIu32 " of kernel '%.80s' is tensor '%.60s' of %" PRIu64
                        " bytes, its code takes one of %" PRIu64,
@@ -77,7 +137,7 @@ bmrt_code_t checkLaunch(const StageDef &stage, const LaunchDef &launch, const ch
 
 } // namespace
 
-bmrt_code_t bmrt::core::checkContracts(const StageDef &stage, SubnetProgram &program, bmrt_status_t *status) {
+bmrt_code_t bmrt::core::checkContracts(const StageProgram &stage, SubnetProgram &program, bmrt_status_t *status) {
   const SubnetDef &subnet = *program.def;
   Array<KernelContract> &contracts = program.contracts;
   if (!contracts.allocate(count(subnet.kernels()))) {
@@ -87,9 +147,12 @@ bmrt_code_t bmrt::core::checkContracts(const StageDef &stage, SubnetProgram &pro
     const char *symbol = subnet.kernels()->Get(i)->symbol()->c_str();
     const void *note = nullptr;
     BMRT_RETURN_IF_ERROR(program.backend->find_contract(program.code, symbol, &note, StatusOrOwn(status)));
-    contracts[i] = KernelContract(note);
-    if (contracts[i].isKnown) {
-      BMRT_RETURN_IF_ERROR(checkKernel(symbol, contracts[i], status));
+    if (note && !contracts[i].read(note, UINT64_MAX)) { // the back end has checked that the note ends in its code
+      return BMRT_FAIL(status, CORRUPT, "the contract of kernel '%.80s' is malformed", symbol);
+    }
+    if (note) {
+      BMRT_RETURN_IF_ERROR(checkKernel(contracts[i], status));
+      BMRT_RETURN_IF_ERROR(checkExpressions(contracts[i], status));
     }
   }
   for (uint32_t i = 0; i < count(subnet.plan()); ++i) {
@@ -97,9 +160,8 @@ bmrt_code_t bmrt::core::checkContracts(const StageDef &stage, SubnetProgram &pro
     if (!launch || !contracts[launch->kernel()].isKnown) {
       continue;
     }
-    const char *symbol = subnet.kernels()->Get(launch->kernel())->symbol()->c_str();
     bmrt_status_t cause;
-    const bmrt_code_t result = checkLaunch(stage, *launch, symbol, contracts[launch->kernel()], &cause);
+    const bmrt_code_t result = checkLaunch(stage, *launch, contracts[launch->kernel()], &cause);
     if (result != BMRT_OK) {
       return fail(status, result, cause.file, cause.line, "subnet '%.60s' step %" PRIu32 ": %.380s",
                   subnet.name()->c_str(), i, cause.message);

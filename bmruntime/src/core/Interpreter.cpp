@@ -11,54 +11,13 @@
 #include "Count.h"
 #include "StageContext.h"
 #include "StepInfo.h"
-#include "TensorInfo.h"
+#include "bmodel/dim_terms.h"
 
 #include <cinttypes>
 #include <cstring>
 
 using namespace bmrt::core;
 using namespace bmodel;
-
-namespace {
-
-int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-
-/// Computes a op b; returns false if the result is undefined or overflows.
-bool applyDimOp(DimOp op, int64_t a, int64_t b, int64_t &result) {
-  switch (op) {
-  case DimOp::Add:
-    return !__builtin_add_overflow(a, b, &result);
-  case DimOp::Sub:
-    return !__builtin_sub_overflow(a, b, &result);
-  case DimOp::Mul:
-    return !__builtin_mul_overflow(a, b, &result);
-  case DimOp::Min:
-    result = a < b ? a : b;
-    return true;
-  case DimOp::Max:
-    result = a > b ? a : b;
-    return true;
-  case DimOp::FloorDiv:
-  case DimOp::CeilDiv:
-  case DimOp::Mod:
-    if (b == 0 || (a == INT64_MIN && b == -1)) {
-      return false;
-    }
-    result = floorDiv(a, b);
-    if (op == DimOp::CeilDiv) {
-      result += result * b != a;
-    } else if (op == DimOp::Mod) {
-      result = a - result * b;
-    }
-    return true;
-  case DimOp::Const:
-  case DimOp::Slot:
-    break;
-  }
-  return false;
-}
-
-} // namespace
 
 bmrt_code_t StageContext::runTask(uint32_t step, uint32_t agent, bool isCaller, bmrt_status_t *status) {
   Lane lane(agent, isCaller);
@@ -121,7 +80,7 @@ bmrt_code_t StageContext::endWatchedStep(Lane &lane, uint32_t step, uint64_t sta
     return BMRT_OK;
   }
   bmrt_step_info_t info;
-  describeStep(plan, step, info);
+  describeStep(plan, step, sizes.dims(), info);
   mirrors.beginHook();
   resources.hook.function(resources.hook.user, resources.hook.context, &info);
   return mirrors.endHook(*this, status);
@@ -129,7 +88,7 @@ bmrt_code_t StageContext::endWatchedStep(Lane &lane, uint32_t step, uint64_t sta
 
 /// Reads a dim slot that a step needs; fails if it is unknown.
 bmrt_code_t StageContext::readDim(uint32_t slot, int64_t &value, bmrt_status_t *status) const {
-  value = dims[slot];
+  value = sizes.dims()[slot];
   return value >= 0
              ? BMRT_OK
              : BMRT_FAIL(status, FAILED_PRECONDITION, "dimension '%.60s' of the net is not known when a step needs it",
@@ -138,7 +97,7 @@ bmrt_code_t StageContext::readDim(uint32_t slot, int64_t &value, bmrt_status_t *
 
 bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
   Launch launch{reinterpret_cast<bm_kernel_fn>(step.kernel), step.args, step.tiles, step.grain, &resources.interrupt};
-  if (step.dimValues || dims.size() > 0) {
+  if (step.dimValues || sizes.dims()) {
     const LaunchDef *def = step.def->op_as_LaunchDef();
     for (uint32_t i = 0; step.dimValues && i < def->dims()->size(); ++i) {
       BMRT_RETURN_IF_ERROR(readDim(def->dims()->Get(i), step.dimValues[i], status));
@@ -211,7 +170,7 @@ bmrt_code_t StageContext::copy(Lane &lane, const Step &step, bmrt_status_t *stat
   const CopyDef &def = *step.def->op_as_CopyDef();
   const TensorDef &from = *stage->tensors()->Get(def.from()), &to = *stage->tensors()->Get(def.to());
   if (step.agent == kHostAgent) {
-    memmove(data[def.to()], data[def.from()], to.bytes());
+    memmove(data[def.to()], data[def.from()], sizes.bytesOf(def.to()));
     return BMRT_OK;
   }
   if ((isOnChip[def.from()] || isOnChip[def.to()]) && data[def.to()] == data[def.from()]) {
@@ -221,7 +180,8 @@ bmrt_code_t StageContext::copy(Lane &lane, const Step &step, bmrt_status_t *stat
   const bool isToHost = memoryOf(*stage, to) == kHostMemory && !isOnChip[def.to()];
   const bmrt_copy_t direction = isFromHost ? BMRT_COPY_TO_CHIP : isToHost ? BMRT_COPY_FROM_CHIP : BMRT_COPY_ON_CHIP;
   lane.pending = step.agent;
-  return resources.queueOf(step.agent).copy(direction, data[def.to()], data[def.from()], to.bytes(), status);
+  return resources.queueOf(step.agent)
+      .copy(direction, data[def.to()], data[def.from()], sizes.bytesOf(def.to()), status);
 }
 
 bmrt_code_t StageContext::runStep(Lane &lane, const Step &step, bmrt_status_t *status) {
@@ -281,26 +241,19 @@ bmrt_code_t StageContext::runLoop(Lane &lane, const LoopDef &loop, bmrt_status_t
 }
 
 bmrt_code_t StageContext::evalDim(const EvalDimDef &def, bmrt_status_t *status) {
-  int64_t stack[33]; // validateModel allows a depth of 32
-  uint32_t top = 0;
-  bool valid = true;
-  for (const DimTerm *term : *def.terms()) {
-    if (term->op() == DimOp::Const) {
-      stack[top++] = term->value();
-    } else if (term->op() == DimOp::Slot) {
-      BMRT_RETURN_IF_ERROR(readDim(uint32_t(term->value()), stack[top++], status));
-    } else {
-      --top;
-      valid = valid && applyDimOp(term->op(), stack[top - 1], stack[top], stack[top - 1]);
-    }
+  const DimExpression terms(def.terms());
+  int64_t *dims = sizes.dims(), value = -1;
+  if (const int64_t unknown = findUnknownSlot(terms, dims); unknown >= 0) {
+    return readDim(uint32_t(unknown), value, status);
   }
   const DimSlotDef &slot = *stage->dims()->Get(def.slot());
-  if (!valid || stack[0] < slot.min() || stack[0] > slot.max()) {
+  const bool isDefined = evaluate(terms, dims, value);
+  if (!isDefined || !isInRange(slot, value)) {
     return BMRT_FAIL(status, INVALID_ARGUMENT,
-                     "dimension '%.60s' of the net becomes %" PRId64 ", allowed is %" PRId64 " to %" PRId64
-                     ": give inputs of other shapes",
-                     slot.name()->c_str(), valid ? stack[0] : -1, slot.min(), slot.max());
+                     "dimension '%.60s' of the net becomes %" PRId64 ", allowed are multiples of %" PRId64
+                     " from %" PRId64 " to %" PRId64 ": give inputs of other shapes",
+                     slot.name()->c_str(), isDefined ? value : -1, slot.divisor(), slot.min(), slot.max());
   }
-  dims[def.slot()] = stack[0];
+  dims[def.slot()] = value;
   return BMRT_OK;
 }

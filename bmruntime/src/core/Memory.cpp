@@ -14,14 +14,12 @@ constexpr uint64_t kMapFrom = 1 << 20;
 constexpr uint64_t kHugePage = 2 << 20;
 
 uint64_t roundUp(uint64_t size) { return (size + 63) / 64 * 64; }
-
-/// Returns true if the machine could never back |size| bytes. Sizes come from files; rejecting them early avoids being
-/// killed when the memory is touched.
-bool exceedsMachine(uint64_t size) {
-  const long pages = sysconf(_SC_PHYS_PAGES), pageSize = sysconf(_SC_PAGESIZE);
-  return pages > 0 && pageSize > 0 && size / uint64_t(pageSize) >= uint64_t(pages);
-}
 } // namespace
+
+bool bmrt::core::exceedsMachine(uint64_t bytes) {
+  const long pages = sysconf(_SC_PHYS_PAGES), pageSize = sysconf(_SC_PAGESIZE);
+  return pages > 0 && pageSize > 0 && bytes / uint64_t(pageSize) >= uint64_t(pages);
+}
 
 Buffer::~Buffer() {
   if (size >= kMapFrom) {
@@ -31,14 +29,14 @@ Buffer::~Buffer() {
   }
 }
 
-bool Buffer::allocate(uint64_t newSize) {
+bool Buffer::allocate(uint64_t newSize, bool isSparse) {
   Buffer fresh;
   if (newSize > UINT64_MAX / 2) {
     return false;
   }
   newSize = newSize == 0 ? 64 : roundUp(newSize);
   if (newSize >= kMapFrom) {
-    if (exceedsMachine(newSize)) {
+    if (!isSparse && exceedsMachine(newSize)) {
       return false;
     }
     void *mapped = mmap(nullptr, newSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

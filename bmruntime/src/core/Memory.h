@@ -72,6 +72,10 @@ private:
   size_t count = 0;
 };
 
+/// Returns true if the machine could never back |bytes| bytes. Sizes come from files and callers; rejecting them early
+/// avoids being killed when the memory is touched.
+bool exceedsMachine(uint64_t bytes);
+
 /// Zeroed bytes aligned to BMRT_ALIGNMENT; physical memory is allocated on first access.
 class Buffer {
 public:
@@ -84,8 +88,9 @@ public:
   }
   ~Buffer();
 
-  /// Returns false if memory has run out. An empty buffer also has a valid address.
-  [[nodiscard]] bool allocate(uint64_t newSize);
+  /// Returns false if memory has run out, or if the machine could never back |newSize| bytes, unless |isSparse|: the
+  /// caller uses only a part of the buffer. An empty buffer also has a valid address.
+  [[nodiscard]] bool allocate(uint64_t newSize, bool isSparse = false);
   char *data() const { return bytes; }
 
 private:

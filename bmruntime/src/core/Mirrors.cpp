@@ -7,12 +7,12 @@
 using namespace bmrt::core;
 
 bmrt_code_t Mirrors::look(ChipTensors &tensors, uint32_t slot, bool isKept, char **out, bmrt_status_t *status) {
-  const uint64_t bytes = tensors.tensorBytes(slot);
+  const uint64_t bytes = tensors.largestBytes(slot);
   if (mirrors.size() == 0 && !mirrors.allocate(tensors.tensorCount())) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for copies of a chip's tensors");
   }
   Mirror &mirror = mirrors[slot];
-  if (!mirror.bytes.data() && !mirror.bytes.allocate(bytes)) {
+  if (!mirror.bytes.data() && !mirror.bytes.allocate(bytes, /*isSparse=*/true)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for a copy of a chip's tensor of %" PRIu64 " bytes", bytes);
   }
   // The caller may have changed a kept copy in this round; do not overwrite it.

@@ -12,7 +12,7 @@ namespace bmrt::core {
 class ChipTensors {
 public:
   virtual uint32_t tensorCount() const = 0;
-  virtual uint64_t tensorBytes(uint32_t slot) const = 0;
+  virtual uint64_t largestBytes(uint32_t slot) const = 0; ///< at any sizes
   /// Copy tensor |slot| to or from |bytes| in the host's memory.
   virtual bmrt_code_t fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status) = 0;
   virtual bmrt_code_t storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status) = 0;

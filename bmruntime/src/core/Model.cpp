@@ -6,6 +6,7 @@
 #include "Count.h"
 #include "Integrity.h"
 #include "ScheduleBuilder.h"
+#include "Sizes.h"
 
 #include <cinttypes>
 #include <cstring>
@@ -102,6 +103,7 @@ bmrt_code_t bmrt_model_t::loadStage(StageProgram &stage, bmrt_status_t *status) 
   if (!stage.subnets.allocate(subnets) || !stage.devices.allocate(devices.size())) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " subnets", subnets);
   }
+  BMRT_RETURN_IF_ERROR(classifyDims(stage, status));
   for (uint32_t i = 0; i < subnets; ++i) {
     stage.subnets[i].def = stage.def->subnets()->Get(i);
     BMRT_RETURN_IF_ERROR(loadSubnet(stage, stage.subnets[i], status));
@@ -294,7 +296,7 @@ bmrt_code_t bmrt_model_t::loadSubnet(StageProgram &stage, SubnetProgram &subnet,
   BMRT_RETURN_IF_ERROR(loadCode(subnet, status));
   BMRT_RETURN_IF_ERROR(loadStreams(stage, subnet, status));
   BMRT_RETURN_IF_ERROR(loadKernels(subnet, status));
-  return checkContracts(*stage.def, subnet, status);
+  return checkContracts(stage, subnet, status);
 }
 
 char *bmrt_model_t::constantAddress(const bmodel::TensorDef &tensor) const {

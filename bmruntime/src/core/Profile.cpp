@@ -114,7 +114,7 @@ bmrt_code_t Profile::writeTrace(const bmodel::ModelDef &model, const ExecutionPl
   for (size_t i = 0; i < total; ++i) {
     const Event &event = events[i];
     bmrt_step_info_t info;
-    describeStep(plan, event.step, info);
+    describeStep(plan, event.step, nullptr, info);
     const char *node = bmrt_step_onnx_node(&info, 0);
     fputs(i ? ",\n" : "\n", out);
     fprintf(out, "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":", event.agent + 1);

@@ -33,14 +33,10 @@ bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *
   stage = program->def;
   BMRT_RETURN_IF_ERROR(plan.build(*program, resources.pool.threads(), status));
   if (!data.allocate(count(stage->tensors())) || !isOnChip.allocate(count(stage->tensors())) ||
-      !dims.allocate(count(stage->dims())) || !workspaceData.allocate(count(stage->workspaces())) ||
-      !workspaceUsed.allocate(program->devices.size() + 1)) {
+      !workspaceData.allocate(count(stage->workspaces())) || !workspaceUsed.allocate(program->devices.size() + 1)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " tensors", count(stage->tensors()));
   }
-  for (uint32_t i = 0; i < dims.size(); ++i) {
-    const DimSlotDef &def = *stage->dims()->Get(i);
-    dims[i] = def.min() == def.max() ? def.min() : -1;
-  }
+  BMRT_RETURN_IF_ERROR(sizes.create(*program, status));
   BMRT_RETURN_IF_ERROR(makePorts(status));
   BMRT_RETURN_IF_ERROR(allocateState(status));
   BMRT_RETURN_IF_ERROR(resources.reserveFor(*program, plan.getScratchBytes(), status));
@@ -95,6 +91,7 @@ bmrt_code_t StageContext::makePorts(bmrt_status_t *status) {
     for (uint32_t i = 0; i < ports.size(); ++i) {
       ports[i].slot = slots->Get(i);
       ports[i].def = stage->tensors()->Get(ports[i].slot);
+      ports[i].isInput = owner == TensorRole::Input;
       ports[i].ownsPlace =
           ports[i].def->view_of() < 0 && ports[i].def->place() == Place::Caller && ports[i].def->role() == owner;
       ports[i].alignment = program->alignments[ports[i].slot];
@@ -107,114 +104,39 @@ bmrt_code_t StageContext::makePorts(bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-bmrt_code_t bmrt::core::checkInputShape(const StageDef &stage, const TensorDef &input, const int64_t *shape,
-                                        uint32_t rank, bmrt_status_t *status) {
-  const char *name = input.name()->c_str();
-  const uint32_t expectedRank = count(input.shape());
-  if (rank != expectedRank || rank > BMRT_MAX_RANK) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "input '%.100s' has rank %" PRIu32 ", the given shape has rank %" PRIu32,
-                     name, expectedRank, rank);
-  }
-  for (uint32_t i = 0; i < rank; ++i) {
-    const Dim &dim = *input.shape()->Get(i);
-    if (dim.slot() < 0) {
-      if (shape[i] != dim.value()) {
-        return BMRT_FAIL(status, INVALID_ARGUMENT,
-                         "dimension %" PRIu32 " of input '%.100s' is %" PRId64 ", not %" PRId64, i, name, dim.value(),
-                         shape[i]);
-      }
-      continue;
-    }
-    const DimSlotDef &slot = *stage.dims()->Get(uint32_t(dim.slot()));
-    if (shape[i] < slot.min() || shape[i] > slot.max() || shape[i] > dim.value() || shape[i] % slot.divisor() != 0) {
-      return BMRT_FAIL(status, INVALID_ARGUMENT,
-                       "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
-                       ", allowed are multiples of %" PRId64 " from %" PRId64 " to %" PRId64,
-                       i, slot.name()->c_str(), name, shape[i], slot.divisor(), slot.min(),
-                       slot.max() < dim.value() ? slot.max() : dim.value());
-    }
-  }
-  return BMRT_OK;
-}
-
-/// Checks that dim |at| of |input| equals the size of the same symbol in earlier inputs.
-static bmrt_code_t checkSymbol(const StageDef &stage, const InputShapes &shapes, uint32_t input, uint32_t at,
-                               bmrt_status_t *status) {
-  const TensorDef &def = *stage.tensors()->Get(stage.inputs()->Get(input));
-  const int32_t slot = def.shape()->Get(at)->slot();
-  for (uint32_t i = 0; slot >= 0 && i <= input; ++i) {
-    const TensorDef &other = *stage.tensors()->Get(stage.inputs()->Get(i));
-    for (uint32_t k = 0; shapes.dims[i] && k < count(other.shape()); ++k) {
-      if (other.shape()->Get(k)->slot() == slot && shapes.dims[i][k] != shapes.dims[input][at]) {
-        return BMRT_FAIL(status, INVALID_ARGUMENT,
-                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
-                         ", that of input '%.100s' is %" PRId64,
-                         at, stage.dims()->Get(uint32_t(slot))->name()->c_str(), def.name()->c_str(),
-                         shapes.dims[input][at], other.name()->c_str(), shapes.dims[i][k]);
-      }
-    }
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt::core::checkInputShapes(const StageDef &stage, const InputShapes &shapes, bmrt_status_t *status) {
-  for (uint32_t i = 0; i < count(stage.inputs()); ++i) {
-    if (shapes.dims[i]) {
-      const TensorDef &input = *stage.tensors()->Get(stage.inputs()->Get(i));
-      BMRT_RETURN_IF_ERROR(checkInputShape(stage, input, shapes.dims[i], shapes.ranks[i], status));
-      for (uint32_t k = 0; k < shapes.ranks[i]; ++k) {
-        BMRT_RETURN_IF_ERROR(checkSymbol(stage, shapes, i, k, status));
-      }
-    }
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t StageContext::setInputShape(Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status) {
-  BMRT_RETURN_IF_ERROR(checkInputShape(*stage, *input.def, shape, rank, status));
-  bool changed = false;
-  for (uint32_t i = 0; i < rank; ++i) {
-    const Dim &dim = *input.def->shape()->Get(i);
-    if (dim.slot() >= 0) {
-      changed |= dims[size_t(dim.slot())] != shape[i];
-      dims[size_t(dim.slot())] = shape[i];
-    }
-  }
-  // Unbind buffers bound for other sizes; they would be read beyond their end.
-  for (Port &port : inputs) {
-    if (changed && isSymbolic(*port.def)) {
-      port.bound = nullptr;
-      port.isOnChip = false;
-      addressesCurrent = false;
-    }
-  }
-  return BMRT_OK;
-}
-
 bmrt_code_t StageContext::setInputShapes(const InputShapes &shapes, bmrt_status_t *status) {
-  BMRT_RETURN_IF_ERROR(checkInputShapes(*stage, shapes, status));
-  for (uint32_t i = 0; i < inputs.size(); ++i) {
-    if (shapes.dims[i]) {
-      BMRT_RETURN_IF_ERROR(setInputShape(inputs[i], shapes.dims[i], shapes.ranks[i], status));
+  bool changed = false;
+  BMRT_RETURN_IF_ERROR(sizes.set(shapes, changed, status));
+  // Unbind buffers bound for other sizes, beyond whose end a run would read or write. A buffer for an output's largest
+  // size fits all sizes.
+  for (Array<Port> *ports : {&inputs, &outputs}) {
+    for (Port &port : *ports) {
+      if (changed && port.bound && isSymbolic(*port.def) && (port.isInput || port.boundBytes != port.def->bytes())) {
+        port.bound = nullptr;
+        port.isOnChip = false;
+        addressesCurrent = false;
+      }
     }
   }
   return BMRT_OK;
 }
 
-bmrt_code_t StageContext::bind(Port &port, void *pointer, uint64_t bytes, uint64_t expected, bmrt_status_t *status) {
-  if (pointer && bytes != expected) {
+bmrt_code_t StageContext::bind(Port &port, void *pointer, uint64_t bytes, bmrt_status_t *status) {
+  const uint64_t expected = sizes.bytesOf(port.slot);
+  if (pointer && bytes != expected && (port.isInput || bytes != port.def->bytes())) {
     return BMRT_FAIL(status, INVALID_ARGUMENT, "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64,
                      port.def->name()->c_str(), bytes, expected);
   }
   addressesCurrent &= port.bound == pointer && !port.isOnChip;
   port.bound = static_cast<char *>(pointer);
+  port.boundBytes = bytes;
   port.isOnChip = false;
   return BMRT_OK;
 }
 
 bmrt_code_t StageContext::ensureOwn(Port &port, bmrt_status_t *status) {
   if (!port.hasOwn) {
-    if (!port.own.allocate(port.def->bytes())) {
+    if (!port.own.allocate(port.def->bytes(), /*isSparse=*/isSymbolic(*port.def))) {
       return BMRT_FAIL(status, NO_MEMORY, "no memory for tensor '%.100s' of %" PRIu64 " bytes",
                        port.def->name()->c_str(), port.def->bytes());
     }
@@ -281,28 +203,18 @@ bmrt_code_t StageContext::resolveAddresses(bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-bmrt_code_t StageContext::copyInputs(bmrt_status_t *status) {
+void StageContext::copyInputs() {
   for (Port &port : inputs) {
-    for (uint32_t i = 0; i < count(port.def->shape()); ++i) {
-      const Dim &dim = *port.def->shape()->Get(i);
-      if (dim.slot() >= 0 && dims[size_t(dim.slot())] < 0) {
-        return BMRT_FAIL(status, FAILED_PRECONDITION,
-                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' is not known: call "
-                         "bmrt_context_set_input_shape first",
-                         i, stage->dims()->Get(uint32_t(dim.slot()))->name()->c_str(), port.def->name()->c_str());
-      }
-    }
     if (port.bound && port.bound != data[port.slot]) {
-      memcpy(data[port.slot], port.bound, currentBytes(*port.def, dims.data()));
+      memcpy(data[port.slot], port.bound, sizes.bytesOf(port.slot));
     }
   }
-  return BMRT_OK;
 }
 
 void StageContext::copyOutputs() {
   for (Port &port : outputs) {
     if (port.bound && port.bound != data[port.slot]) {
-      memcpy(port.bound, data[port.slot], currentBytes(*port.def, dims.data()));
+      memcpy(port.bound, data[port.slot], sizes.bytesOf(port.slot));
     }
   }
 }
@@ -317,11 +229,10 @@ const char *StageContext::fileBytes(uint32_t constant) const {
 
 bmrt_code_t StageContext::resetChipState(uint32_t slot, bmrt_status_t *status) {
   const TensorDef &def = tensor(slot);
-  if (def.initial() >= 0) {
-    return storeTensor(slot, fileBytes(uint32_t(def.initial())), status);
-  }
   Queue &queue = resources.queueOf(uint32_t(def.chip() + 1));
-  BMRT_RETURN_IF_ERROR(queue.fillZero(data[slot], def.bytes(), status));
+  BMRT_RETURN_IF_ERROR(def.initial() >= 0 ? queue.copy(BMRT_COPY_TO_CHIP, data[slot],
+                                                       fileBytes(uint32_t(def.initial())), def.bytes(), status)
+                                          : queue.fillZero(data[slot], def.bytes(), status));
   return queue.wait(nullptr, status);
 }
 
@@ -346,13 +257,13 @@ bmrt_code_t StageContext::resetState(bmrt_status_t *status) {
 
 bmrt_code_t StageContext::fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status) {
   Queue &queue = resources.queueOf(uint32_t(memoryOf(*stage, tensor(slot)) + 1));
-  BMRT_RETURN_IF_ERROR(queue.copy(BMRT_COPY_FROM_CHIP, bytes, data[slot], tensor(slot).bytes(), status));
+  BMRT_RETURN_IF_ERROR(queue.copy(BMRT_COPY_FROM_CHIP, bytes, data[slot], sizes.bytesOf(slot), status));
   return queue.wait(nullptr, status);
 }
 
 bmrt_code_t StageContext::storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status) {
   Queue &queue = resources.queueOf(uint32_t(memoryOf(*stage, tensor(slot)) + 1));
-  BMRT_RETURN_IF_ERROR(queue.copy(BMRT_COPY_TO_CHIP, data[slot], bytes, tensor(slot).bytes(), status));
+  BMRT_RETURN_IF_ERROR(queue.copy(BMRT_COPY_TO_CHIP, data[slot], bytes, sizes.bytesOf(slot), status));
   return queue.wait(nullptr, status);
 }
 
@@ -372,10 +283,16 @@ bmrt_code_t StageContext::look(uint32_t slot, bool isKept, void **out, bmrt_stat
   return BMRT_OK;
 }
 
-bmrt_code_t StageContext::run(bmrt_status_t *status) {
+bmrt_code_t StageContext::beginRun(bmrt_status_t *status) {
+  BMRT_RETURN_IF_ERROR(sizes.beginRun(status));
   BMRT_RETURN_IF_ERROR(resolveAddresses(status));
-  BMRT_RETURN_IF_ERROR(copyInputs(status));
+  copyInputs();
   stateIsFresh = false;
+  return BMRT_OK;
+}
+
+bmrt_code_t StageContext::run(bmrt_status_t *status) {
+  BMRT_RETURN_IF_ERROR(beginRun(status));
   profile.beginRun();
   {
     const FloatModeScope floatMode;
@@ -408,9 +325,7 @@ bool StageContext::isEnqueued() const {
 }
 
 bmrt_code_t StageContext::enqueue(bmrt_status_t *status) {
-  BMRT_RETURN_IF_ERROR(resolveAddresses(status));
-  BMRT_RETURN_IF_ERROR(copyInputs(status));
-  stateIsFresh = false;
+  BMRT_RETURN_IF_ERROR(beginRun(status));
   const bmrt_code_t code = runRange(enqueued, plan.begin(0), plan.end(0), status);
   if (code != BMRT_OK && enqueued.pending != kHostAgent) {
     (void)drain(enqueued, nullptr); // the caller may free memory that is still in use

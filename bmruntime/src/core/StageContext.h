@@ -8,6 +8,7 @@
 #include "Memory.h"
 #include "Mirrors.h"
 #include "Profile.h"
+#include "Sizes.h"
 #include "Status.h"
 #include "TaskRunner.h"
 
@@ -17,22 +18,18 @@ namespace bmrt::core {
 struct Port {
   uint32_t slot = 0;
   const bmodel::TensorDef *def = nullptr;
-  char *bound = nullptr;  ///< the caller's memory, if any
-  bool ownsPlace = false; ///< the slot lives in the caller's memory; false for aliases of other tensors
-  uint32_t alignment = 1; ///< alignment that |bound| needs to be used in place
-  bool isOnChip = false;  ///< |bound| is in the memory of the chip that the port is copied to or from
-  int32_t twin = -1;      ///< the chip's tensor that then uses |bound| directly, without a copy; -1: none
+  bool isInput = false;
+  char *bound = nullptr;   ///< the caller's memory, if any
+  uint64_t boundBytes = 0; ///< size of |bound|
+  bool ownsPlace = false;  ///< the slot lives in the caller's memory; false for aliases of other tensors
+  uint32_t alignment = 1;  ///< alignment that |bound| needs to be used in place
+  bool isOnChip = false;   ///< |bound| is in the memory of the chip that the port is copied to or from
+  int32_t twin = -1;       ///< the chip's tensor that then uses |bound| directly, without a copy; -1: none
   bool hasOwn = false;
   Buffer own;
 
   /// Returns true if the slot uses |bound| directly.
   bool isUsedInPlace() const;
-};
-
-/// One shape for each input; null for an unknown shape.
-struct InputShapes {
-  const int64_t *const *dims;
-  const uint32_t *ranks;
 };
 
 /// A thread that executes steps: the caller's thread, or a thread of the runtime for a chip.
@@ -56,10 +53,9 @@ public:
     return profile.enable(on, plan.getSteps().size(), status);
   }
 
-  bmrt_code_t setInputShape(Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status);
-  /// Sets all known shapes, or none of them.
+  /// Sets all known shapes, or none of them. Unbinds buffers that were bound for other sizes.
   bmrt_code_t setInputShapes(const InputShapes &shapes, bmrt_status_t *status);
-  bmrt_code_t bind(Port &port, void *data, uint64_t bytes, uint64_t expected, bmrt_status_t *status);
+  bmrt_code_t bind(Port &port, void *data, uint64_t bytes, bmrt_status_t *status);
   /// Binds memory of the chip that the port is copied to or from (ChipPorts.cpp).
   bmrt_code_t bindOnChip(Port &port, void *data, uint64_t bytes, bmrt_status_t *status);
   /// Returns that chip; null for a port that cannot be in a chip's memory.
@@ -82,14 +78,14 @@ public:
   bmrt_code_t look(uint32_t slot, bool isKept, void **out, bmrt_status_t *status);
   const bmodel::TensorDef &tensor(uint32_t slot) const { return *stage->tensors()->Get(slot); }
   uint32_t tensorCount() const override { return uint32_t(data.size()); }
-  uint64_t tensorBytes(uint32_t slot) const override { return tensor(slot).bytes(); }
+  uint64_t largestBytes(uint32_t slot) const override { return tensor(slot).bytes(); }
   bmrt_code_t fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status) override;
   bmrt_code_t storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status) override;
   const void *outputAddress(const Port &output) const { return output.bound ? output.bound : data[output.slot]; }
 
   const StageProgram *program = nullptr;
   Array<Port> inputs, outputs;
-  Array<int64_t> dims; ///< values of the dim slots, -1 = unknown
+  Sizes sizes;
   ExecutionPlan plan;
   Profile profile;
 
@@ -99,9 +95,10 @@ private:
   bmrt_code_t resetChipState(uint32_t slot, bmrt_status_t *status);
   const char *fileBytes(uint32_t constant) const;
   uint32_t findOnlyAgent() const;
+  bmrt_code_t beginRun(bmrt_status_t *status);
   bmrt_code_t resolveAddresses(bmrt_status_t *status);
   void placeTensors();
-  bmrt_code_t copyInputs(bmrt_status_t *status);
+  void copyInputs();
   void copyOutputs();
 
   // The interpreter (Interpreter.cpp).
@@ -134,13 +131,6 @@ private:
   bool addressesCurrent = false;
   bool stateIsFresh = true; ///< not written since it was allocated or reset
 };
-
-/// Checks that input |input| of |stage| accepts |shape|; otherwise the status states what it accepts.
-bmrt_code_t checkInputShape(const bmodel::StageDef &stage, const bmodel::TensorDef &input, const int64_t *shape,
-                            uint32_t rank, bmrt_status_t *status);
-
-/// Checks all inputs with known shapes; dims with the same symbol must be equal.
-bmrt_code_t checkInputShapes(const bmodel::StageDef &stage, const InputShapes &shapes, bmrt_status_t *status);
 
 } // namespace bmrt::core
 

@@ -34,6 +34,10 @@ struct SubnetProgram {
   bool usesQueue() const { return backend && !hasHostKernels(*backend); }
 };
 
+/// The origin of a dim slot's value: steps that set it during a run, a range with one value only, the shapes of inputs,
+/// or an expression over slots that are known before a run.
+enum class DimKind : uint8_t { SetByStep, Fixed, Bound, Derived };
+
 /// One stage with its code, or the reason why it cannot run here.
 struct StageProgram {
   const bmodel::NetDef *net = nullptr;
@@ -42,6 +46,7 @@ struct StageProgram {
   Array<SubnetProgram> subnets;
   Array<Device *> devices;    ///< by chip; null for chips without queues or memory in this stage
   Array<uint32_t> alignments; ///< in bytes, by tensor, for tensors in the caller's memory (findAlignments)
+  Array<DimKind> dimKinds;    ///< by dim slot
   TaskSchedule schedule;
   bmrt_status_t rejection = {}; ///< code is BMRT_OK if the stage can run
 };

@@ -34,7 +34,7 @@ const char *kindName(StepOp kind) {
 
 } // namespace
 
-void bmrt::core::describeStep(const ExecutionPlan &plan, uint32_t index, bmrt_step_info_t &out) {
+void bmrt::core::describeStep(const ExecutionPlan &plan, uint32_t index, const int64_t *dims, bmrt_step_info_t &out) {
   const Step &step = plan.getSteps()[index];
   out = {};
   out.index = index;
@@ -44,6 +44,7 @@ void bmrt::core::describeStep(const ExecutionPlan &plan, uint32_t index, bmrt_st
   out.tile_count = step.tiles;
   out.write_count = step.def->writes() ? step.def->writes()->size() : 0;
   if (const LaunchDef *launch = step.def->op_as_LaunchDef()) {
+    out.tile_count = launch->tile_count_slot() < 0 ? step.tiles : dims ? dims[launch->tile_count_slot()] : -1;
     out.symbol = step.subnet->def->kernels()->Get(launch->kernel())->symbol()->c_str();
   }
   if (const StepDebugDef *debug = step.def->debug()) {

@@ -8,8 +8,9 @@
 
 namespace bmrt::core {
 
-/// Describes step |index| of |plan|, which must exist.
-void describeStep(const ExecutionPlan &plan, uint32_t index, bmrt_step_info_t &out);
+/// Describes step |index| of |plan|, which must exist. |dims| holds the values of the stage's dim slots, -1 for
+/// unknown; null means that all are unknown.
+void describeStep(const ExecutionPlan &plan, uint32_t index, const int64_t *dims, bmrt_step_info_t &out);
 
 } // namespace bmrt::core
 

@@ -2,6 +2,8 @@
 //===- ElfImage.cpp - Loader of shared objects for kernels ----------------===//
 #include "ElfImage.h"
 
+#include "../core/KernelContract.h"
+
 #include <cinttypes>
 #include <cstring>
 #include <sys/mman.h>
@@ -330,21 +332,19 @@ bmrt_code_t ElfImage::findContract(const char *symbol, const void *&out, bmrt_st
   out = nullptr;
   auto visit = [&](const unsigned char *contents, uint64_t bytes) -> bmrt_code_t {
     ++known;
-    bm_kernel_contract head = {};
-    if (bytes >= sizeof(head)) {
-      memcpy(&head, contents, sizeof(head));
+    uint32_t version = 0;
+    if (bytes >= sizeof(version)) {
+      memcpy(&version, contents, sizeof(version));
     }
-    if (bytes >= sizeof(uint32_t) && head.version > BM_CONTRACT_VERSION) {
+    if (version > BM_CONTRACT_VERSION_DIMS) {
       return BMRT_FAIL(status, UNSUPPORTED, "code has contracts of version %" PRIu32 ", this runtime reads version %d",
-                       head.version, BM_CONTRACT_VERSION);
+                       version, BM_CONTRACT_VERSION_DIMS);
     }
-    const uint64_t args = sizeof(head) + uint64_t(head.arg_count) * sizeof(bm_kernel_arg);
-    const char *name = reinterpret_cast<const char *>(contents + args);
-    if (bytes < sizeof(head) || head.version == 0 || !inRange(args, head.symbol_bytes, bytes) ||
-        head.symbol_bytes == 0 || name[head.symbol_bytes - 1] != 0) {
+    core::KernelContract contract;
+    if (!contract.read(contents, bytes)) {
       return BMRT_FAIL(status, CORRUPT, "code: a contract is malformed");
     }
-    if (strcmp(name, symbol) == 0) {
+    if (strcmp(contract.symbol, symbol) == 0) {
       ++found;
       out = contents;
     }

@@ -5,7 +5,6 @@
 
 #include "../core/Status.h"
 #include "ElfMachine.h"
-#include "bmodel/kernel_contract.h"
 
 #include <cstdint>
 #include <elf.h>
@@ -32,8 +31,7 @@ public:
   /// Returns the address of a defined function in executable pages, or null.
   void *findFunction(const char *name) const;
 
-  /// Sets |out| to the contract of |symbol|: a bm_kernel_contract and its arguments (bmodel/kernel_contract.h) in the
-  /// image, of any alignment; or to null if the image contains no contract at all (older compilers). Fails if the image
+  /// Sets |out| to the contract of |symbol| (bmodel/kernel_contract.h), which lies in the image and has any alignment; or to null if the image contains no contract at all (older compilers). Fails if the image
   /// has contracts, but none or several for |symbol|.
   bmrt_code_t findContract(const char *symbol, const void *&out, bmrt_status_t *status) const;
 

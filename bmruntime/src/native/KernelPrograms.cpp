@@ -7,6 +7,7 @@
 #include "ElfImage.h"
 #include "bmodel/cpu_features.h"
 #include "bmodel/kernel_abi.h"
+#include "bmodel/kernel_contract.h"
 
 #include <cinttypes>
 #include <cstring>

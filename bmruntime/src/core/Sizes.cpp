@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Sizes.cpp - Sizes of a stage that are known at run time ------------===//
+#include "Sizes.h"
+
+#include "Count.h"
+#include "SizeCheck.h"
+#include "TensorInfo.h"
+#include "bmodel/dim_terms.h"
+#include "bmrt/bmrt.h"
+
+#include <cinttypes>
+#include <cstring>
+
+using namespace bmrt::core;
+using namespace bmodel;
+
+bool bmrt::core::isInRange(const DimSlotDef &slot, int64_t value) {
+  return value >= slot.min() && value <= slot.max() && value % slot.divisor() == 0;
+}
+
+bmrt_code_t bmrt::core::checkInputShape(const StageDef &stage, const TensorDef &input, const int64_t *shape,
+                                        uint32_t rank, bmrt_status_t *status) {
+  const char *name = input.name()->c_str();
+  const uint32_t expectedRank = count(input.shape());
+  if (rank != expectedRank || rank > BMRT_MAX_RANK) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "input '%.100s' has rank %" PRIu32 ", the given shape has rank %" PRIu32,
+                     name, expectedRank, rank);
+  }
+  for (uint32_t i = 0; i < rank; ++i) {
+    const Dim &dim = *input.shape()->Get(i);
+    if (dim.slot() < 0) {
+      if (shape[i] != dim.value()) {
+        return BMRT_FAIL(status, INVALID_ARGUMENT,
+                         "dimension %" PRIu32 " of input '%.100s' is %" PRId64 ", not %" PRId64, i, name, dim.value(),
+                         shape[i]);
+      }
+      continue;
+    }
+    const DimSlotDef &slot = *stage.dims()->Get(uint32_t(dim.slot()));
+    if (!isInRange(slot, shape[i]) || shape[i] > dim.value()) {
+      return BMRT_FAIL(status, INVALID_ARGUMENT,
+                       "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
+                       ", allowed are multiples of %" PRId64 " from %" PRId64 " to %" PRId64,
+                       i, slot.name()->c_str(), name, shape[i], slot.divisor(), slot.min(),
+                       slot.max() < dim.value() ? slot.max() : dim.value());
+    }
+  }
+  return BMRT_OK;
+}
+
+/// Checks that dim |at| of |input| equals the size of the same symbol in earlier inputs.
+static bmrt_code_t checkSymbol(const StageDef &stage, const InputShapes &shapes, uint32_t input, uint32_t at,
+                               bmrt_status_t *status) {
+  const TensorDef &def = *stage.tensors()->Get(stage.inputs()->Get(input));
+  const int32_t slot = def.shape()->Get(at)->slot();
+  for (uint32_t i = 0; slot >= 0 && i <= input; ++i) {
+    const TensorDef &other = *stage.tensors()->Get(stage.inputs()->Get(i));
+    for (uint32_t k = 0; shapes.dims[i] && k < count(other.shape()); ++k) {
+      if (other.shape()->Get(k)->slot() == slot && shapes.dims[i][k] != shapes.dims[input][at]) {
+        return BMRT_FAIL(status, INVALID_ARGUMENT,
+                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
+                         ", that of input '%.100s' is %" PRId64,
+                         at, stage.dims()->Get(uint32_t(slot))->name()->c_str(), def.name()->c_str(),
+                         shapes.dims[input][at], other.name()->c_str(), shapes.dims[i][k]);
+      }
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt::core::checkInputShapes(const StageDef &stage, const InputShapes &shapes, bmrt_status_t *status) {
+  for (uint32_t i = 0; i < count(stage.inputs()); ++i) {
+    if (shapes.dims[i]) {
+      const TensorDef &input = *stage.tensors()->Get(stage.inputs()->Get(i));
+      BMRT_RETURN_IF_ERROR(checkInputShape(stage, input, shapes.dims[i], shapes.ranks[i], status));
+      for (uint32_t k = 0; k < shapes.ranks[i]; ++k) {
+        BMRT_RETURN_IF_ERROR(checkSymbol(stage, shapes, i, k, status));
+      }
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt::core::classifyDims(StageProgram &program, bmrt_status_t *status) {
+  const StageDef &stage = *program.def;
+  Array<DimKind> &kinds = program.dimKinds;
+  if (!kinds.allocate(count(stage.dims()))) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " dims", count(stage.dims()));
+  }
+  for (uint32_t i = 0; i < count(stage.inputs()); ++i) {
+    const auto *shape = stage.tensors()->Get(stage.inputs()->Get(i))->shape();
+    for (uint32_t k = 0; k < count(shape); ++k) {
+      if (shape->Get(k)->slot() >= 0) {
+        kinds[size_t(shape->Get(k)->slot())] = DimKind::Bound;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < kinds.size(); ++i) {
+    const DimSlotDef &slot = *stage.dims()->Get(i);
+    const DimExpression terms(slot.terms());
+    if (terms.size() > 0) {
+      kinds[i] = DimKind::Derived;
+      for (uint32_t k = 0; k < terms.size(); ++k) {
+        const bool isKnown = terms[k].op() != DimOp::Slot || kinds[size_t(terms[k].value())] != DimKind::SetByStep;
+        kinds[i] = isKnown ? kinds[i] : DimKind::SetByStep;
+      }
+    } else if (kinds[i] == DimKind::SetByStep && slot.min() == slot.max()) {
+      kinds[i] = DimKind::Fixed;
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t Sizes::create(const StageProgram &newProgram, bmrt_status_t *status) {
+  program = &newProgram;
+  if (program->dimKinds.size() == 0) {
+    return BMRT_OK;
+  }
+  if (!vectors.allocate(kRemembered)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for the sizes of a stage");
+  }
+  for (DimKind kind : program->dimKinds) {
+    hasStepDims |= kind == DimKind::SetByStep;
+  }
+  Array<const int64_t *> shapes;
+  bool changed = false;
+  return shapes.allocate(count(program->def->inputs()))
+             ? set({shapes.data(), nullptr}, changed, status)
+             : BMRT_FAIL(status, NO_MEMORY, "no memory for the sizes of a stage");
+}
+
+bmrt_code_t Sizes::set(const InputShapes &shapes, bool &changed, bmrt_status_t *status) {
+  BMRT_RETURN_IF_ERROR(checkInputShapes(*program->def, shapes, status));
+  changed = false;
+  if (vectors.size() == 0) {
+    return BMRT_OK;
+  }
+  Vector &candidate = findOldest();
+  if (candidate.dims.size() == 0 && (!candidate.dims.allocate(program->dimKinds.size()) ||
+                                     !candidate.bytes.allocate(count(program->def->tensors())))) {
+    candidate.dims.clear();
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for the sizes of a stage");
+  }
+  candidate.isValid = false;
+  bind(candidate, shapes);
+  Vector *wanted = findSame(candidate);
+  if (!wanted) {
+    BMRT_RETURN_IF_ERROR(complete(candidate, shapes, status));
+    candidate.isValid = true;
+    wanted = &candidate;
+  } else {
+    BMRT_RETURN_IF_ERROR(compareDerived(*wanted, shapes, status));
+  }
+  wanted->lastUse = ++uses;
+  changed = wanted != current;
+  if (changed) {
+    forgetStepDims(*wanted);
+  }
+  current = wanted;
+  return BMRT_OK;
+}
+
+/// Returns the least recently used vector, which is never the current one.
+Sizes::Vector &Sizes::findOldest() {
+  Vector *oldest = nullptr;
+  for (Vector &vector : vectors) {
+    if (&vector != current && (!oldest || vector.lastUse < oldest->lastUse)) {
+      oldest = &vector;
+    }
+  }
+  return *oldest;
+}
+
+/// Returns the remembered vector with the same dims of inputs, or null.
+Sizes::Vector *Sizes::findSame(const Vector &wanted) {
+  for (Vector &vector : vectors) {
+    bool isSame = vector.isValid;
+    for (uint32_t i = 0; isSame && i < wanted.dims.size(); ++i) {
+      isSame = program->dimKinds[i] != DimKind::Bound || vector.dims[i] == wanted.dims[i];
+    }
+    if (isSame) {
+      return &vector;
+    }
+  }
+  return nullptr;
+}
+
+/// Sets the dims that inputs bind: those of |shapes|, and the current values of the others.
+void Sizes::bind(Vector &vector, const InputShapes &shapes) const {
+  const StageDef &stage = *program->def;
+  for (uint32_t i = 0; i < vector.dims.size(); ++i) {
+    const DimSlotDef &slot = *stage.dims()->Get(i);
+    const DimKind kind = program->dimKinds[i];
+    const bool isConstant = kind == DimKind::Fixed || (kind == DimKind::Bound && slot.min() == slot.max());
+    vector.dims[i] = isConstant ? slot.min() : current && kind == DimKind::Bound ? current->dims[i] : -1;
+  }
+  for (uint32_t i = 0; i < count(stage.inputs()); ++i) {
+    const TensorDef &input = *stage.tensors()->Get(stage.inputs()->Get(i));
+    for (uint32_t k = 0; shapes.dims[i] && k < count(input.shape()); ++k) {
+      const int32_t slot = input.shape()->Get(k)->slot();
+      if (slot >= 0 && program->dimKinds[size_t(slot)] == DimKind::Bound) {
+        vector.dims[size_t(slot)] = shapes.dims[i][k];
+      }
+    }
+  }
+}
+
+/// Computes everything that follows from the dims of inputs, and checks it.
+bmrt_code_t Sizes::complete(Vector &vector, const InputShapes &shapes, bmrt_status_t *status) const {
+  BMRT_RETURN_IF_ERROR(derive(vector, status));
+  BMRT_RETURN_IF_ERROR(compareDerived(vector, shapes, status));
+  BMRT_RETURN_IF_ERROR(measureTensors(vector, status));
+  return checkKnown(vector, nullptr) == BMRT_OK ? checkSizes(*program, vector.dims.data(), vector.bytes.data(), status)
+                                                : BMRT_OK;
+}
+
+bmrt_code_t Sizes::derive(Vector &vector, bmrt_status_t *status) const {
+  for (uint32_t i = 0; i < vector.dims.size(); ++i) {
+    const DimSlotDef &slot = *program->def->dims()->Get(i);
+    const DimExpression terms(slot.terms());
+    if (terms.size() == 0 || findUnknownSlot(terms, vector.dims.data()) >= 0) {
+      continue;
+    }
+    int64_t value = 0;
+    if (!evaluate(terms, vector.dims.data(), value)) {
+      return BMRT_FAIL(status, CORRUPT, "dimension '%.60s' of the net is undefined for inputs of these shapes",
+                       slot.name()->c_str());
+    }
+    if (!isInRange(slot, value)) {
+      return BMRT_FAIL(status, INVALID_ARGUMENT,
+                       "dimension '%.60s' of the net becomes %" PRId64 ", allowed are multiples of %" PRId64
+                       " from %" PRId64 " to %" PRId64 ": give inputs of other shapes",
+                       slot.name()->c_str(), value, slot.divisor(), slot.min(), slot.max());
+    }
+    vector.dims[i] = value;
+  }
+  return BMRT_OK;
+}
+
+/// Compares the given shapes with the dims that follow from other inputs.
+bmrt_code_t Sizes::compareDerived(const Vector &vector, const InputShapes &shapes, bmrt_status_t *status) const {
+  const StageDef &stage = *program->def;
+  for (uint32_t i = 0; i < count(stage.inputs()); ++i) {
+    const TensorDef &input = *stage.tensors()->Get(stage.inputs()->Get(i));
+    for (uint32_t k = 0; shapes.dims[i] && k < count(input.shape()); ++k) {
+      const int32_t slot = input.shape()->Get(k)->slot();
+      const int64_t value = slot < 0 ? shapes.dims[i][k] : vector.dims[size_t(slot)];
+      if (value < 0) {
+        return BMRT_FAIL(status, FAILED_PRECONDITION,
+                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' follows from the shapes of other inputs, "
+                         "which are not known: set all shapes at once (bmrt_context_set_input_shapes)",
+                         k, stage.dims()->Get(uint32_t(slot))->name()->c_str(), input.name()->c_str());
+      }
+      if (value != shapes.dims[i][k]) {
+        return BMRT_FAIL(status, INVALID_ARGUMENT,
+                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
+                         ", the shapes of the other inputs require %" PRId64
+                         " (bmrt_context_set_input_shapes sets all shapes at once)",
+                         k, stage.dims()->Get(uint32_t(slot))->name()->c_str(), input.name()->c_str(),
+                         shapes.dims[i][k], value);
+      }
+    }
+  }
+  return BMRT_OK;
+}
+
+/// Computes the bytes of all tensors. The size of a tensor with a dim that a step sets is its largest size.
+bmrt_code_t Sizes::measureTensors(Vector &vector, bmrt_status_t *status) const {
+  uint32_t largest = 0;
+  for (uint32_t i = 0; i < vector.bytes.size(); ++i) {
+    vector.bytes[i] = currentBytes(*program->def->tensors()->Get(i), vector.dims.data());
+    largest = vector.bytes[i] > vector.bytes[largest] ? i : largest;
+  }
+  return vector.bytes.size() == 0 || !exceedsMachine(vector.bytes[largest]) || checkKnown(vector, nullptr) != BMRT_OK
+             ? BMRT_OK
+             : BMRT_FAIL(status, NO_MEMORY,
+                         "tensor '%.100s' takes %" PRIu64
+                         " bytes at these sizes, which is more than this machine has: give smaller inputs",
+                         program->def->tensors()->Get(largest)->name()->c_str(), vector.bytes[largest]);
+}
+
+/// Checks that all dims of inputs are known.
+bmrt_code_t Sizes::checkKnown(const Vector &vector, bmrt_status_t *status) const {
+  const StageDef &stage = *program->def;
+  for (uint32_t i = 0; i < count(stage.inputs()); ++i) {
+    const TensorDef &input = *stage.tensors()->Get(stage.inputs()->Get(i));
+    for (uint32_t k = 0; k < count(input.shape()); ++k) {
+      const int32_t slot = input.shape()->Get(k)->slot();
+      if (slot >= 0 && vector.dims[size_t(slot)] < 0) {
+        return BMRT_FAIL(status, FAILED_PRECONDITION,
+                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' is not known: call "
+                         "bmrt_context_set_input_shape first",
+                         k, stage.dims()->Get(uint32_t(slot))->name()->c_str(), input.name()->c_str());
+      }
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t Sizes::beginRun(bmrt_status_t *status) {
+  if (!current) {
+    return BMRT_OK;
+  }
+  forgetStepDims(*current);
+  return checkKnown(*current, status);
+}
+
+void Sizes::forgetStepDims(Vector &vector) const {
+  for (uint32_t i = 0; hasStepDims && i < vector.dims.size(); ++i) {
+    if (program->dimKinds[i] == DimKind::SetByStep) {
+      vector.dims[i] = -1;
+    }
+  }
+}

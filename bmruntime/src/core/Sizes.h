@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Sizes.h - Sizes of a stage that are known at run time --------------===//
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_SIZES_H
+#define TESSERA_BMRUNTIME_SRC_CORE_SIZES_H
+
+#include "Memory.h"
+#include "StageProgram.h"
+#include "Status.h"
+
+#include <cstdint>
+
+namespace bmrt::core {
+
+/// One shape for each input; null for an unknown shape.
+struct InputShapes {
+  const int64_t *const *dims;
+  const uint32_t *ranks;
+};
+
+/// Checks that input |input| of |stage| accepts |shape|; otherwise the status states what it accepts.
+bmrt_code_t checkInputShape(const bmodel::StageDef &stage, const bmodel::TensorDef &input, const int64_t *shape,
+                            uint32_t rank, bmrt_status_t *status);
+
+/// Checks all inputs with known shapes; dims with the same symbol must be equal.
+bmrt_code_t checkInputShapes(const bmodel::StageDef &stage, const InputShapes &shapes, bmrt_status_t *status);
+
+/// Determines how each dim of |program| gets its value (StageProgram::dimKinds).
+bmrt_code_t classifyDims(StageProgram &program, bmrt_status_t *status);
+
+/// Returns true if |value| is in the range of |slot| and a multiple of its divisor.
+bool isInRange(const bmodel::DimSlotDef &slot, int64_t value);
+
+/// The values of a stage's dim slots, and the bytes of its tensors at these values. Remembers the last few vectors of
+/// sizes that passed all checks, so that returning to one of them costs nothing.
+class Sizes {
+public:
+  bmrt_code_t create(const StageProgram &newProgram, bmrt_status_t *status);
+
+  /// Sets the shapes of all inputs that are known in |shapes|, or none of them if it fails. The other inputs keep their
+  /// dims. |changed| becomes true if a size differs from before.
+  bmrt_code_t set(const InputShapes &shapes, bool &changed, bmrt_status_t *status);
+
+  /// Returns the values by slot, -1 for unknown values; null if the stage has no dim slots.
+  int64_t *dims() { return current ? current->dims.data() : nullptr; }
+  const int64_t *dims() const { return current ? current->dims.data() : nullptr; }
+  /// Returns the stored bytes of tensor |slot|; the largest possible size while a dim is unknown, or if a step sets it.
+  uint64_t bytesOf(uint32_t slot) const {
+    return current ? current->bytes[slot] : program->def->tensors()->Get(slot)->bytes();
+  }
+  /// Fails unless the shapes of all inputs are known. Forgets the dims that steps have set.
+  bmrt_code_t beginRun(bmrt_status_t *status);
+
+private:
+  struct Vector {
+    Array<int64_t> dims;
+    Array<uint64_t> bytes; ///< by tensor
+    uint64_t lastUse = 0;
+    bool isValid = false;
+  };
+
+  Vector &findOldest();
+  Vector *findSame(const Vector &wanted);
+  void bind(Vector &vector, const InputShapes &shapes) const;
+  bmrt_code_t complete(Vector &vector, const InputShapes &shapes, bmrt_status_t *status) const;
+  bmrt_code_t derive(Vector &vector, bmrt_status_t *status) const;
+  bmrt_code_t compareDerived(const Vector &vector, const InputShapes &shapes, bmrt_status_t *status) const;
+  bmrt_code_t measureTensors(Vector &vector, bmrt_status_t *status) const;
+  bmrt_code_t checkKnown(const Vector &vector, bmrt_status_t *status) const;
+  void forgetStepDims(Vector &vector) const;
+
+  static constexpr uint32_t kRemembered = 8;
+  const StageProgram *program = nullptr;
+  Array<Vector> vectors;
+  Vector *current = nullptr; ///< null if the stage has no dim slots
+  uint64_t uses = 0;
+  bool hasStepDims = false;
+};
+
+} // namespace bmrt::core
+
+#endif // TESSERA_BMRUNTIME_SRC_CORE_SIZES_H
