@@ -26,6 +26,7 @@ struct Options {
   std::string onnx;
   std::string output;
   std::string inputShapes;
+  std::string dims;
   std::vector<std::string> inputValues;
   double memoryLimit = 0; // GiB
   bool fixedShapes = false;
@@ -109,11 +110,12 @@ static void warnOfPadding(ModuleOp module) {
   }
 }
 
-/// Inputs that differ from the file, for the result: inputs that became constants, with their bytes in base 64, and
-/// inputs whose open batch became 1.
+/// Inputs that differ from the file, for the result: inputs that became constants, with their bytes in base 64, inputs
+/// whose open batch became 1, and the ranges of open dims.
 struct ChangedInputs {
   llvm::json::Array fixed;
   llvm::json::Array assumed;
+  llvm::json::Array opened;
 };
 
 static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options, MLIRContext &context,
@@ -126,6 +128,13 @@ static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options,
       return fail(kUsage, "{0}", llvm::toString(shapes.takeError()));
     }
     importOptions.inputShapes = std::move(*shapes);
+  }
+  if (!options.dims.empty()) {
+    auto ranges = DimRanges::parse(options.dims);
+    if (!ranges) {
+      return fail(kUsage, "{0}", llvm::toString(ranges.takeError()));
+    }
+    importOptions.dims = std::move(*ranges);
   }
   for (const std::string &values : options.inputValues) {
     if (llvm::Error error = importOptions.inputValues.parse(values)) {
@@ -144,6 +153,13 @@ static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options,
   importOptions.assumed = [&](StringRef name, ArrayRef<int64_t> shape) {
     changed.assumed.push_back(
         llvm::json::Object{{"name", llvm::json::fixUTF8(name)}, {"shape", llvm::json::Array(shape)}});
+  };
+  importOptions.opened = [&](StringRef name, const DimRange &range) {
+    changed.opened.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(name)},
+                                                {"min", range.min},
+                                                {"max", range.max},
+                                                {"divisor", range.divisor},
+                                                {"likely", range.likely}});
   };
   SmallVector<StringRef> outputs;
   StringRef(options.outputs).split(outputs, ',', -1, /*KeepEmpty=*/false);
@@ -192,6 +208,9 @@ static llvm::Error run(const Options &options) {
   if (!changed.assumed.empty()) {
     (*object)["assumed"] = std::move(changed.assumed);
   }
+  if (!changed.opened.empty()) {
+    (*object)["dims"] = std::move(changed.opened);
+  }
   (*object)["mlir"] = llvm::json::fixUTF8(options.output);
   (*object)["weights"] = llvm::json::fixUTF8(weightPathFor(options.output));
   reportResult(std::move(*object));
@@ -206,6 +225,10 @@ std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
       ->required();
   sub->add_option("--input-shapes", options->inputShapes,
                   "x=1x3x224x224,y=1x8,z=scalar; 1x3x224x224,1x8 or [[1,3,224,224],[1,8]] in the order of the inputs");
+  sub->add_option(
+      "--dims", options->dims,
+      "batch=1..8,h=32..1280:32,seq=1..2048~128: ranges of open dims, by name or INPUT.AXIS, with a divisor "
+      "and a likely size; auto: usual ranges for all");
   sub->add_option("--input-values", options->inputValues,
                   "sr=16000 or x=[1,2,3],flag=true: inputs that become constants");
   sub->add_flag("--fixed-shapes", options->fixedShapes,

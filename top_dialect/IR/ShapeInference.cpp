@@ -8,12 +8,56 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
+//===--- sizes ------------------------------------------------------------===//
+
+static thread_local UnequalSizesRecorder *recorder = nullptr;
+
+UnequalSizesRecorder::UnequalSizesRecorder() : outer(recorder) { recorder = this; }
+UnequalSizesRecorder::~UnequalSizesRecorder() { recorder = outer; }
+
+bool tessera::top::detail::dimsAgree(Dim a, Dim b) {
+  if (a.isUnknown() || b.isUnknown() || sameSize(a, b)) {
+    return true;
+  }
+  if (recorder && (a.isSymbolic() || b.isSymbolic())) {
+    recorder->last = {a, b};
+  }
+  return false;
+}
+
+/// If |size| is a single operation of kind |function|, returns it.
+static SizeOperationAttr matchOperation(Dim size, SizeFunction function) {
+  SizeAttr attr = size.expression();
+  if (!attr || attr.getCoefficients() != ArrayRef<int64_t>{1} || attr.getMonomials().front().size() != 1) {
+    return {};
+  }
+  auto operation = dyn_cast<SizeOperationAttr>(attr.getMonomials().front()[0]);
+  return operation && operation.getFunction() == function ? operation : SizeOperationAttr();
+}
+
+bool tessera::top::detail::isAtMost(Dim a, Dim b) {
+  if (a.isUnknown() || b.isUnknown()) {
+    return false;
+  }
+  if (minOf(b - a) >= 0) {
+    return true;
+  }
+  if (SizeOperationAttr choice = matchOperation(a, SizeFunction::Min)) {
+    return isAtMost(Dim(choice.getLhs()), b) || isAtMost(Dim(choice.getRhs()), b);
+  }
+  if (SizeOperationAttr choice = matchOperation(b, SizeFunction::Max)) {
+    return isAtMost(a, Dim(choice.getLhs())) || isAtMost(a, Dim(choice.getRhs()));
+  }
+  return false;
+}
+
 int64_t tessera::top::detail::mulDims(int64_t a, int64_t b) {
   int64_t product = 0;
-  if (isDynamic(a) || isDynamic(b)) {
+  if (ShapedType::isDynamic(a) || ShapedType::isDynamic(b)) {
     return ShapedType::kDynamic;
   }
   // Saturates far above what addType accepts, but far enough below 2^63 that sums cannot overflow.
@@ -21,37 +65,56 @@ int64_t tessera::top::detail::mulDims(int64_t a, int64_t b) {
   return llvm::MulOverflow(a, b, product) ? kSaturated : std::clamp(product, -kSaturated, kSaturated);
 }
 
-int64_t tessera::top::detail::pooledSize(int64_t in, int64_t extent, int64_t stride, int64_t before, int64_t behind,
-                                         bool ceil) {
+Dim tessera::top::detail::mulDims(Dim a, Dim b) {
+  return a.isKnown() && b.isKnown()       ? Dim(mulDims(a.value(), b.value()))
+         : a.isUnknown() || b.isUnknown() ? Dim(ShapedType::kDynamic)
+                                          : a * b;
+}
+
+static int64_t pooledNumber(int64_t in, int64_t extent, int64_t stride, int64_t before, int64_t behind, bool ceil) {
   int64_t space = in + before + behind - extent;
   int64_t size = space < 0 && !ceil ? 0 : (space + (ceil ? stride - 1 : 0)) / stride + 1;
   return ceil && (size - 1) * stride >= in + before ? size - 1 : size;
 }
 
-bool tessera::top::detail::shapesAgree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+Dim tessera::top::detail::pooledSize(Dim in, int64_t extent, int64_t stride, int64_t before, int64_t behind,
+                                     bool ceil) {
+  if (in.isKnown()) {
+    return pooledNumber(in.value(), extent, stride, before, behind, ceil);
+  }
+  Dim space = in + (before + behind - extent);
+  return ceil ? min(ceilDiv(space, stride) + 1, ceilDiv(in + before, stride)) : floorDiv(space, stride) + 1;
+}
+
+bool tessera::top::detail::shapesAgree(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   return a.size() == b.size() &&
          llvm::all_of(llvm::zip(a, b), [](auto pair) { return dimsAgree(std::get<0>(pair), std::get<1>(pair)); });
 }
 
-std::string tessera::top::detail::formatShape(ArrayRef<int64_t> shape) {
+std::string tessera::top::detail::formatShape(ArrayRef<Dim> shape) {
   if (shape.empty()) {
     return "scalar";
   }
-  return llvm::join(
-      llvm::map_range(shape, [](int64_t dim) { return isDynamic(dim) ? std::string("?") : std::to_string(dim); }), "x");
+  auto format = [&](Dim dim) {
+    std::string text = toText(dim);
+    return shape.size() > 1 && StringRef(text).contains(' ') ? "(" + text + ")" : text;
+  };
+  return llvm::join(llvm::map_range(shape, format), "x");
 }
 
-bool tessera::top::detail::broadcastInto(SmallVectorImpl<int64_t> &result, ArrayRef<int64_t> shape) {
+std::string tessera::top::detail::formatShape(ArrayRef<int64_t> shape) { return formatShape(Shape(shape).dims()); }
+
+bool tessera::top::detail::broadcastInto(Dims &result, ArrayRef<Dim> shape) {
   if (result.size() < shape.size()) {
-    result.insert(result.begin(), shape.size() - result.size(), 1);
+    result.insert(result.begin(), shape.size() - result.size(), Dim(1));
   }
   size_t lead = result.size() - shape.size();
   for (size_t i = 0; i < shape.size(); ++i) {
-    int64_t &dim = result[lead + i];
-    int64_t other = shape[i];
-    if (dim == 1) {
+    Dim &dim = result[lead + i];
+    Dim other = shape[i];
+    if (dim.is(1)) {
       dim = other;
-    } else if (other == 1) {
+    } else if (other.is(1)) {
       continue;
     } else if (!dimsAgree(dim, other)) {
       return false;
@@ -61,6 +124,8 @@ bool tessera::top::detail::broadcastInto(SmallVectorImpl<int64_t> &result, Array
   }
   return true;
 }
+
+//===--- checks and results -----------------------------------------------===//
 
 LogicalResult tessera::top::detail::checkSameElement(Operation *op, ValueRange values, StringRef label) {
   for (Value value : values) {
@@ -81,9 +146,9 @@ LogicalResult tessera::top::detail::inferElementwise(Operation *op, Type resultE
   if (failed(checkSameElement(op, op->getOperands().drop_front(firstSame), "C1"))) {
     return failure();
   }
-  SmallVector<int64_t> shape;
+  Dims shape;
   for (Value operand : op->getOperands()) {
-    SmallVector<int64_t> before(shape);
+    Dims before(shape);
     if (!broadcastInto(shape, shapeOf(operand))) {
       return op->emitOpError() << "dims " << formatShape(before) << " and " << formatShape(shapeOf(operand))
                                << " do not broadcast (C2)";
@@ -93,23 +158,28 @@ LogicalResult tessera::top::detail::inferElementwise(Operation *op, Type resultE
 }
 
 bool tessera::top::detail::exceedsLimit(RankedTensorType type) {
-  if (llvm::any_of(type.getShape(), [](int64_t dim) { return !isDynamic(dim) && dim > kMaxTensorBytes; })) {
+  Dims sizes = Shape(type).dims();
+  if (llvm::any_of(sizes, [](Dim dim) { return !dim.isUnknown() && maxOf(dim) > kMaxTensorBytes; })) {
     return true;
   }
-  if (!type.hasStaticShape()) {
+  if (!Shape(type).isDetermined()) {
     return false;
   }
-  int64_t bytes = byteSize(type);
+  auto largest = llvm::map_to_vector(sizes, [](Dim dim) { return maxOf(dim); });
+  int64_t bytes = byteSize(RankedTensorType::get(largest, type.getElementType()));
   return bytes < 0 || bytes > kMaxTensorBytes;
 }
 
-LogicalResult tessera::top::detail::addType(Operation *op, ArrayRef<int64_t> shape, Type element, Types &types) {
-  for (int64_t dim : shape) {
-    if (!isDynamic(dim) && dim < 0) {
-      return op->emitOpError() << "result would have the negative dim " << dim;
+LogicalResult tessera::top::detail::addType(Operation *op, ArrayRef<Dim> shape, Type element, Types &types) {
+  for (Dim dim : shape) {
+    if (dim.isKnown() && dim.value() < 0) {
+      return op->emitOpError() << "result would have the negative dim " << dim.value();
+    }
+    if (dim.isSymbolic() && minOf(dim) < 0) {
+      return op->emitOpError() << "result has a dim of " << toText(dim) << ", which can be negative";
     }
   }
-  auto type = RankedTensorType::get(shape, element);
+  RankedTensorType type = tensorType(shape, element);
   if (exceedsLimit(type)) {
     return op->emitOpError() << "result of " << formatShape(shape) << " elements of " << element
                              << " exceeds the limit of " << (kMaxTensorBytes >> 30) << " GiB per tensor";
@@ -153,7 +223,7 @@ LogicalResult tessera::top::detail::verifyInferredTypes(Operation *op) {
   }
   for (auto [result, type] : llvm::zip(op->getResults(), inferred)) {
     auto declared = cast<RankedTensorType>(result.getType());
-    if (!shapesAgree(declared.getShape(), type.getShape()) ||
+    if (!shapesAgree(Shape(declared).dims(), Shape(type).dims()) ||
         !elementsCompatible(declared.getElementType(), type.getElementType())) {
       return op->emitOpError() << "result " << result.getResultNumber() << " is declared as " << declared
                                << ", but inferred as " << type;

@@ -6,7 +6,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 
 using namespace mlir;
-using tessera::typeOf;
+using namespace tessera;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -45,9 +45,9 @@ static LogicalResult joinTypes(Operation *op, size_t index, Type a, Type b, Stri
     return op->emitOpError() << "value " << index << " has type " << a << " on one path and " << b << " on the other ("
                              << label << ")";
   }
-  SmallVector<int64_t> shape;
-  for (auto [x, y] : llvm::zip(first.getShape(), second.getShape())) {
-    shape.push_back(x == y ? x : ShapedType::kDynamic);
+  Dims shape;
+  for (auto [x, y] : llvm::zip(Shape(first).dims(), Shape(second).dims())) {
+    shape.push_back(sameSize(x, y) ? x : Dim(ShapedType::kDynamic));
   }
   return addType(op, shape, first.getElementType(), types);
 }
@@ -98,8 +98,8 @@ LogicalResult LoopOp::inferShapes(Types &types) {
   auto trips = getTripCount() ? getConstantInts(getTripCount()) : std::nullopt;
   bool fixed = trips && trips->size() == 1 && !getCond();
   for (Value scanned : values.drop_front(carried + 1)) {
-    SmallVector<int64_t> shape(shapeOf(scanned));
-    shape.insert(shape.begin(), fixed ? std::max<int64_t>(trips->front(), 0) : ShapedType::kDynamic);
+    Dims shape = shapeOf(scanned);
+    shape.insert(shape.begin(), Dim(fixed ? std::max<int64_t>(trips->front(), 0) : ShapedType::kDynamic));
     if (failed(addType(*this, shape, elementOf(scanned), types))) {
       return failure();
     }

@@ -5,6 +5,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -62,8 +63,8 @@ static LogicalResult checkRank(Operation *op, Value x) {
 //===----------------------------------------------------------------------===//
 
 template <typename ConvLike>
-static LogicalResult checkConv(ConvLike op, const Window &window, int64_t outChannels, int64_t weightInChannels,
-                               int64_t expectedInChannels) {
+static LogicalResult checkConv(ConvLike op, const Window &window, Dim outChannels, Dim weightInChannels,
+                               Dim expectedInChannels) {
   Value x = op.getX();
   Value w = op.getW();
   if (failed(checkRank(op, x))) { // conv_c1
@@ -84,9 +85,8 @@ static LogicalResult checkConv(ConvLike op, const Window &window, int64_t outCha
     return failure();
   }
   int64_t groups = op.getGroups();
-  int64_t channels = shapeOf(x)[1];
-  if (groups < 1 || (!isDynamic(channels) && channels % groups != 0) ||
-      (!isDynamic(outChannels) && outChannels % groups != 0)) { // conv_c4
+  Dim channels = shapeOf(x)[1];
+  if (groups < 1 || !mayDivide(groups, channels) || !mayDivide(groups, outChannels)) { // conv_c4
     return op.emitOpError() << "groups = " << groups << " does not divide the " << formatShape(channels)
                             << " input and " << formatShape(outChannels) << " output channels (C4)";
   }
@@ -102,34 +102,32 @@ static LogicalResult checkConv(ConvLike op, const Window &window, int64_t outCha
   return success();
 }
 
-static LogicalResult checkOutputDim(Operation *op, int64_t dim, int64_t size, StringRef label) {
-  if (!isDynamic(size) && size < 1) {
-    return op->emitOpError() << "spatial dim " << dim << " of the output would be " << size
+static LogicalResult checkOutputDim(Operation *op, int64_t dim, Dim size, StringRef label) {
+  if (size.isKnown() && size.value() < 1) {
+    return op->emitOpError() << "spatial dim " << dim << " of the output would be " << size.value()
                              << ": the window is larger than the padded input (" << label << ")";
+  }
+  if (size.isSymbolic() && minOf(size) < 1) {
+    return op->emitOpError() << "spatial dim " << dim << " of the output is " << toText(size)
+                             << ": at the smallest size, the window is larger than the padded input (" << label << ")";
   }
   return success();
 }
 
 LogicalResult ConvOp::inferShapes(Types &types) {
   Window window{getStrides(), getPads(), getDilations()};
-  ArrayRef<int64_t> x = shapeOf(getX());
-  ArrayRef<int64_t> w = shapeOf(getW());
-  int64_t outChannels = w.empty() ? 0 : w[0];
-  int64_t perGroup = x.size() > 1 && !isDynamic(x[1]) && getGroups() > 0 ? x[1] / static_cast<int64_t>(getGroups())
-                                                                         : ShapedType::kDynamic;
+  Dims x = shapeOf(getX()), w = shapeOf(getW());
+  Dim outChannels = w.empty() ? 0 : w[0];
+  auto groups = static_cast<int64_t>(getGroups());
+  Dim perGroup = x.size() > 1 && groups > 0 ? floorDiv(x[1], groups) : Dim(ShapedType::kDynamic);
   if (failed(checkConv(*this, window, outChannels, w.size() > 1 ? w[1] : 0, perGroup))) {
     return failure();
   }
-  SmallVector<int64_t> shape{x[0], outChannels};
+  Dims shape{x[0], outChannels};
   for (int64_t d = 0; d < window.spatialRank(); ++d) {
-    int64_t in = x[d + 2];
-    int64_t kernel = w[d + 2];
-    int64_t out = ShapedType::kDynamic;
-    if (!isDynamic(in) && !isDynamic(kernel)) {
-      int64_t extent = mulDims(window.dilations[d], kernel - 1) + 1;
-      int64_t space = in + window.padding(d) - extent;
-      out = space < 0 ? 0 : space / window.strides[d] + 1;
-    }
+    Dim extent = mulDims(window.dilations[d], w[d + 2] - 1) + 1;
+    Dim out = floorDiv(x[d + 2] + window.padding(d) - extent, window.strides[d]) + 1;
+    out = out.isKnown() ? max(out, 0) : out;
     if (failed(checkOutputDim(*this, d, out, "C6"))) { // conv_c6
       return failure();
     }
@@ -140,26 +138,21 @@ LogicalResult ConvOp::inferShapes(Types &types) {
 
 LogicalResult ConvTransposeOp::inferShapes(Types &types) {
   Window window{getStrides(), getPads(), getDilations()};
-  ArrayRef<int64_t> x = shapeOf(getX());
-  ArrayRef<int64_t> w = shapeOf(getW());
-  int64_t outChannels = w.size() > 1 ? mulDims(w[1], getGroups()) : 0;
+  Dims x = shapeOf(getX()), w = shapeOf(getW());
+  Dim outChannels = w.size() > 1 ? mulDims(w[1], Dim(getGroups())) : 0;
   if (failed(checkConv(*this, window, outChannels, w.empty() ? 0 : w[0], x.size() > 1 ? x[1] : 0)) ||
       failed(checkEntries(*this, "outputPadding", getOutputPadding(), window.spatialRank(), 0, "C7"))) {
     return failure();
   }
-  SmallVector<int64_t> shape{x[0], outChannels};
+  Dims shape{x[0], outChannels};
   for (int64_t d = 0; d < window.spatialRank(); ++d) {
-    int64_t in = x[d + 2];
-    int64_t kernel = w[d + 2];
     int64_t extra = getOutputPadding()[d];
     if (extra >= std::max(window.strides[d], window.dilations[d])) { // conv_transpose_c7
       return emitOpError() << "outputPadding " << extra << " must be below the stride " << window.strides[d]
                            << " or the dilation " << window.dilations[d] << " (C7)";
     }
-    int64_t out = ShapedType::kDynamic;
-    if (!isDynamic(in) && !isDynamic(kernel)) {
-      out = mulDims(window.strides[d], in - 1) + extra + window.dilations[d] * (kernel - 1) + 1 - window.padding(d);
-    }
+    Dim out = mulDims(window.strides[d], x[d + 2] - 1) + extra + mulDims(window.dilations[d], w[d + 2] - 1) + 1 -
+              window.padding(d);
     if (failed(checkOutputDim(*this, d, out, "C6"))) { // conv_transpose_c6
       return failure();
     }
@@ -184,19 +177,17 @@ LogicalResult MatMulOp::inferShapes(Types &types) {
   if (failed(checkSameElement(*this, typed, "C5"))) { // matmul_c5
     return failure();
   }
-  ArrayRef<int64_t> a = shapeOf(getA());
-  ArrayRef<int64_t> b = shapeOf(getB());
-  int64_t m = a[a.size() - (getTransA() ? 1 : 2)];
-  int64_t ka = a[a.size() - (getTransA() ? 2 : 1)];
-  int64_t kb = b[b.size() - (getTransB() ? 1 : 2)];
-  int64_t n = b[b.size() - (getTransB() ? 2 : 1)];
+  Dims a = shapeOf(getA()), b = shapeOf(getB());
+  Dim m = a[a.size() - (getTransA() ? 1 : 2)], ka = a[a.size() - (getTransA() ? 2 : 1)];
+  Dim kb = b[b.size() - (getTransB() ? 1 : 2)], n = b[b.size() - (getTransB() ? 2 : 1)];
   if (!dimsAgree(ka, kb)) { // matmul_c2
-    return emitOpError() << "inner dims are " << ka << " of " << formatShape(a) << " and " << kb << " of "
-                         << formatShape(b) << ", they must be equal (C2)";
+    return emitOpError() << "inner dims are " << toText(ka) << " of " << formatShape(a) << " and " << toText(kb)
+                         << " of " << formatShape(b) << ", they must be equal (C2)";
   }
-  SmallVector<int64_t> shape(a.drop_back(2));
-  if (!broadcastInto(shape, b.drop_back(2))) { // matmul_c3
-    return emitOpError() << "batch dims " << formatShape(a.drop_back(2)) << " and " << formatShape(b.drop_back(2))
+  ArrayRef<Dim> batchA = ArrayRef(a).drop_back(2), batchB = ArrayRef(b).drop_back(2);
+  Dims shape(batchA);
+  if (!broadcastInto(shape, batchB)) { // matmul_c3
+    return emitOpError() << "batch dims " << formatShape(batchA) << " and " << formatShape(batchB)
                          << " do not broadcast (C3)";
   }
   if (getBias() && !shapesAgree(shapeOf(getBias()), {n})) { // matmul_c4
@@ -214,23 +205,21 @@ LogicalResult MatMulOp::inferShapes(Types &types) {
 template <typename Pool>
 static LogicalResult inferPool(Pool op, Types &types) {
   Window window{op.getStrides(), op.getPads(), op.getDilations()};
-  ArrayRef<int64_t> x = shapeOf(op.getX());
+  Dims x = shapeOf(op.getX());
   if (failed(checkRank(op, op.getX())) || // pool_c1
       failed(checkWindow(op, window, rankOf(op.getX()) - 2)) ||
       failed(checkEntries(op, "kernel", op.getKernel(), window.spatialRank(), 1, "C2"))) { // pool_c2, pool_c3
     return failure();
   }
-  SmallVector<int64_t> shape{x[0], x[1]};
+  Dims shape{x[0], x[1]};
   for (int64_t d = 0; d < window.spatialRank(); ++d) {
     int64_t extent = mulDims(window.dilations[d], op.getKernel()[d] - 1) + 1;
     if (std::max(window.pads[d], window.pads[d + window.spatialRank()]) >= extent) { // pool_c3
       return op.emitOpError() << "pads of spatial dim " << d << " must be below the kernel extent " << extent
                               << " (C3)";
     }
-    int64_t in = x[d + 2], before = window.pads[d];
-    int64_t out = isDynamic(in)
-                      ? ShapedType::kDynamic
-                      : pooledSize(in, extent, window.strides[d], before, window.padding(d) - before, op.getCeilMode());
+    int64_t before = window.pads[d];
+    Dim out = pooledSize(x[d + 2], extent, window.strides[d], before, window.padding(d) - before, op.getCeilMode());
     if (failed(checkOutputDim(op, d, out, "C4"))) { // pool_c4
       return failure();
     }

@@ -26,7 +26,7 @@ static bool isSplatOf(Attribute attr, double number) {
 // Returns `x` if it has exactly the type of the op's result and can replace it.
 template <typename Op>
 static OpFoldResult sameTyped(Op op, Value x) {
-  return x.getType() == op.getType() && typeOf(x).hasStaticShape() ? OpFoldResult(x) : OpFoldResult();
+  return tessera::sameType(x, op->getResult(0)) ? OpFoldResult(x) : OpFoldResult();
 }
 
 OpFoldResult AddOp::fold(FoldAdaptor adaptor) {

@@ -1,6 +1,7 @@
 //===- TopIndexOps.cpp - Indexing, resize, einsum, recurrent: verify and infer ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopShapeOps.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -9,6 +10,7 @@
 #include <cmath>
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -18,13 +20,13 @@ using namespace tessera::top::detail;
 
 LogicalResult GatherOp::inferShapes(Types &types) {
   int64_t axis = getAxis();
-  ArrayRef<int64_t> x = shapeOf(getX());
+  Dims x = shapeOf(getX());
   if (failed(checkAxis(*this, axis, x.size(), "C1")) || failed(checkIndexType(*this, getIndices(), "C2"))) {
     return failure(); // gather_c1, gather_c2
   }
-  SmallVector<int64_t> shape(x.take_front(axis));
+  Dims shape(ArrayRef(x).take_front(axis));
   llvm::append_range(shape, shapeOf(getIndices()));
-  llvm::append_range(shape, x.drop_front(axis + 1));
+  llvm::append_range(shape, ArrayRef(x).drop_front(axis + 1));
   return addType(*this, shape, elementOf(getX()), types);
 }
 
@@ -42,8 +44,8 @@ LogicalResult GatherElementsOp::inferShapes(Types &types) {
 
 LogicalResult GatherNdOp::inferShapes(Types &types) {
   int64_t batch = getBatchDims();
-  ArrayRef<int64_t> x = shapeOf(getX());
-  ArrayRef<int64_t> indices = shapeOf(getIndices());
+  Dims x = shapeOf(getX());
+  Dims indices = shapeOf(getIndices());
   if (batch < 0 || batch >= static_cast<int64_t>(std::min(x.size(), indices.size()))) { // gather_nd_c1
     return emitOpError() << "batchDims " << batch << " is not below the ranks " << x.size() << " and " << indices.size()
                          << " (C1)";
@@ -51,13 +53,14 @@ LogicalResult GatherNdOp::inferShapes(Types &types) {
   if (failed(checkIndexType(*this, getIndices(), "C2"))) { // gather_nd_c2
     return failure();
   }
-  int64_t depth = indices.back();
-  if (isDynamic(depth) || depth < 1 || batch + depth > static_cast<int64_t>(x.size())) { // gather_nd_c3
-    return emitOpError() << "index tuples have " << formatShape({depth}) << " entries, allowed are 1 to "
+  Dim tuple = indices.back();
+  int64_t depth = tuple.isKnown() ? tuple.value() : -1;
+  if (depth < 1 || batch + depth > static_cast<int64_t>(x.size())) { // gather_nd_c3
+    return emitOpError() << "index tuples have " << formatShape({tuple}) << " entries, allowed are 1 to "
                          << x.size() - batch << " (C3)";
   }
-  SmallVector<int64_t> shape(indices.drop_back());
-  llvm::append_range(shape, x.drop_front(batch + depth));
+  Dims shape(ArrayRef(indices).drop_back());
+  llvm::append_range(shape, ArrayRef(x).drop_front(batch + depth));
   return addType(*this, shape, elementOf(getX()), types);
 }
 
@@ -76,19 +79,19 @@ LogicalResult ScatterElementsOp::inferShapes(Types &types) {
 }
 
 LogicalResult ScatterNdOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> x = shapeOf(getX());
-  ArrayRef<int64_t> indices = shapeOf(getIndices());
+  Dims x = shapeOf(getX());
+  Dims indices = shapeOf(getIndices());
   if (failed(checkIndexType(*this, getIndices(), "C2")) ||             // scatter_nd_c2
       failed(checkSameElement(*this, {getX(), getUpdates()}, "C3"))) { // scatter_nd_c3
     return failure();
   }
-  int64_t depth = indices.empty() ? -1 : indices.back();
+  int64_t depth = indices.empty() || !indices.back().isKnown() ? -1 : indices.back().value();
   if (depth < 1 || depth > static_cast<int64_t>(x.size())) { // scatter_nd_c1
     return emitOpError() << "index tuples of indices " << formatShape(indices) << " do not fit rank " << x.size()
                          << " (C1)";
   }
-  SmallVector<int64_t> expected(indices.drop_back());
-  llvm::append_range(expected, x.drop_front(depth));
+  Dims expected(ArrayRef(indices).drop_back());
+  llvm::append_range(expected, ArrayRef(x).drop_front(depth));
   if (!shapesAgree(expected, shapeOf(getUpdates()))) { // scatter_nd_c1
     return emitOpError() << "updates are " << formatShape(shapeOf(getUpdates())) << ", must be "
                          << formatShape(expected) << " (C1)";
@@ -99,7 +102,7 @@ LogicalResult ScatterNdOp::inferShapes(Types &types) {
 LogicalResult OneHotOp::inferShapes(Types &types) {
   int64_t axis = getAxis();
   int64_t depth = getDepth();
-  SmallVector<int64_t> shape(shapeOf(getIndices()));
+  Dims shape = shapeOf(getIndices());
   if (failed(checkAxis(*this, axis, shape.size() + 1, "C1"))) { // one_hot_c1
     return failure();
   }
@@ -109,7 +112,7 @@ LogicalResult OneHotOp::inferShapes(Types &types) {
   if (!shapesAgree(shapeOf(getValues()), {2})) { // one_hot_c3
     return emitOpError() << "values are " << formatShape(shapeOf(getValues())) << ", must be 2 (C3)";
   }
-  shape.insert(shape.begin() + axis, depth);
+  shape.insert(shape.begin() + axis, Dim(depth));
   return addType(*this, shape, elementOf(getValues()), types);
 }
 
@@ -129,46 +132,48 @@ LogicalResult TriluOp::inferShapes(Types &types) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult DepthToSpaceOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> x = shapeOf(getX());
+  Dims x = shapeOf(getX());
   int64_t block = getBlockSize();
-  bool fits = x.size() == 4 && block >= 1 && block < (1 << 15) && (isDynamic(x[1]) || x[1] % (block * block) == 0);
+  bool fits = x.size() == 4 && block >= 1 && block < (1 << 15) && mayDivide(block * block, x[1]);
   if (!fits) { // depth_to_space_c1
     return emitOpError() << "block " << block << " squared must divide the channels of a rank 4 input, which is "
                          << formatShape(x) << " (C1)";
   }
-  int64_t channels = isDynamic(x[1]) ? x[1] : x[1] / (block * block);
+  Dim channels = floorDiv(x[1], block * block);
   return addType(*this, {x[0], channels, mulDims(x[2], block), mulDims(x[3], block)}, elementOf(getX()), types);
 }
 
 LogicalResult SpaceToDepthOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> x = shapeOf(getX());
+  Dims x = shapeOf(getX());
   int64_t block = getBlockSize();
-  auto divides = [&](int64_t dim) { return isDynamic(dim) || dim % block == 0; };
-  if (x.size() != 4 || block < 1 || block >= (1 << 15) || !divides(x[2]) || !divides(x[3])) { // space_to_depth_c1
+  if (x.size() != 4 || block < 1 || block >= (1 << 15) || !mayDivide(block, x[2]) ||
+      !mayDivide(block, x[3])) { // space_to_depth_c1
     return emitOpError() << "block " << block << " must divide height and width of a rank 4 input, which is "
                          << formatShape(x) << " (C1)";
   }
-  auto divide = [&](int64_t dim) { return isDynamic(dim) ? dim : dim / block; };
-  return addType(*this, {x[0], mulDims(x[1], block * block), divide(x[2]), divide(x[3])}, elementOf(getX()), types);
+  Dim channels = mulDims(x[1], block * block);
+  return addType(*this, {x[0], channels, floorDiv(x[2], block), floorDiv(x[3], block)}, elementOf(getX()), types);
 }
 
 LogicalResult ResizeOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> x = shapeOf(getX());
+  Dims x = shapeOf(getX());
   if (getSizes().size() != x.size() || getScales().size() != x.size() ||
       (!getRoi().empty() && getRoi().size() != 2 * x.size())) { // resize_c1
     return emitOpError() << "input has rank " << x.size() << ", but sizes " << getSizes().size() << ", scales "
                          << getScales().size() << ", roi " << getRoi().size() << " entries (C1)";
   }
-  SmallVector<int64_t> shape;
+  Dims shape;
   for (size_t d = 0; d < x.size(); ++d) {
     if (!(getScales()[d] > 0) || !std::isfinite(getScales()[d])) { // resize_c2
       return emitOpError() << "scale " << getScales()[d] << " of dim " << d << " must be positive (C2)";
     }
-    if (getSizes()[d] < (isDynamic(x[d]) ? -1 : 0) || (getSizes()[d] > 0 && x[d] == 0)) { // resize_c3
-      return emitOpError() << "size " << getSizes()[d] << " of dim " << d << " is not possible for an input of "
-                           << formatShape(x) << " (C3)";
+    Dim size = sizeAt(*this, kDimsAttr, getSizes(), d);
+    bool isPossible = size.isUnknown() ? x[d].isUnknown() : minOf(size) >= 0;
+    if (!isPossible || getSizes()[d] < -1 || (!size.isUnknown() && maxOf(size) > 0 && x[d].is(0))) { // resize_c3
+      return emitOpError() << "size " << (size.isUnknown() ? std::to_string(getSizes()[d]) : toText(size)) << " of dim "
+                           << d << " is not possible for an input of " << formatShape(x) << " (C3)";
     }
-    shape.push_back(getSizes()[d] == -1 ? ShapedType::kDynamic : getSizes()[d]);
+    shape.push_back(size);
   }
   return addType(*this, shape, elementOf(getX()), types);
 }
@@ -185,7 +190,7 @@ LogicalResult EinsumOp::inferShapes(Types &types) {
     return emitOpError() << "equation '" << getEquation() << "' has " << terms.size() << " terms for "
                          << getInputs().size() << " operands (C1)";
   }
-  llvm::MapVector<char, int64_t> sizes;
+  llvm::MapVector<char, Dim> sizes;
   for (auto [term, input] : llvm::zip(terms, getInputs())) {
     if (static_cast<int64_t>(term.size()) != rankOf(input)) { // einsum_c1
       return emitOpError() << "term '" << term << "' does not fit an operand of rank " << rankOf(input) << " (C1)";
@@ -199,12 +204,13 @@ LogicalResult EinsumOp::inferShapes(Types &types) {
       it->second = mergeDims(it->second, dim);
     }
   }
-  SmallVector<int64_t> shape;
+  Dims shape;
   for (char letter : right) {
-    if (!sizes.contains(letter)) { // einsum_c3
+    auto size = sizes.find(letter);
+    if (size == sizes.end()) { // einsum_c3
       return emitOpError() << "result index '" << letter << "' is in no operand (C3)";
     }
-    shape.push_back(sizes[letter]);
+    shape.push_back(size->second);
   }
   return addType(*this, shape, elementOf(getInputs().front()), types);
 }
@@ -219,12 +225,12 @@ LogicalResult RnnOp::inferShapes(Types &types) {
   int64_t hidden = getHiddenSize();
   int64_t gates = mulDims(kGates[static_cast<int>(getKind())], hidden);
   int64_t directions = getDirection() == RnnDirection::bidirectional ? 2 : 1;
-  ArrayRef<int64_t> x = shapeOf(getX());
+  Dims x = shapeOf(getX());
   if (x.size() != 3 || hidden < 1) { // rnn_c1
     return emitOpError() << "input is " << formatShape(x) << " with hiddenSize " << hidden
                          << ", needed are rank 3 and a positive size (C1)";
   }
-  auto check = [&](StringRef name, Value value, ArrayRef<int64_t> expected) {
+  auto check = [&](StringRef name, Value value, ArrayRef<Dim> expected) {
     if (value && !shapesAgree(shapeOf(value), expected)) { // rnn_c1
       return LogicalResult(emitOpError() << name << " is " << formatShape(shapeOf(value)) << ", must be "
                                          << formatShape(expected) << " (C1)");

@@ -5,6 +5,7 @@
 #include "top_dialect/IR/TopElementwiseOps.h"
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -41,11 +42,11 @@ static LogicalResult checkLevels(Operation *op, uint64_t levels, Type type) {
 
 // Infers a result with the dims of x (C3).
 static LogicalResult inferLike(Operation *op, Value x, ValueRange parameters, Type element, Types &types) {
-  SmallVector<int64_t> shape(shapeOf(x));
+  Dims shape = shapeOf(x);
   for (auto [i, parameter] : llvm::enumerate(parameters)) {
     bool fits = rankOf(parameter) <= rankOf(x) && broadcastInto(shape, shapeOf(parameter));
     for (auto [dim, declared] : llvm::zip(shape, shapeOf(x))) {
-      fits &= declared != 1 || dim == 1;
+      fits &= !declared.is(1) || dim.is(1);
     }
     if (!fits) {
       return op->emitOpError() << "dims " << formatShape(shapeOf(parameter)) << " of "

@@ -5,6 +5,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -12,7 +13,7 @@ using namespace tessera::top::detail;
 // Reductions
 //===----------------------------------------------------------------------===//
 
-static void removeAxis(SmallVectorImpl<int64_t> &shape, int64_t axis, bool keep) {
+static void removeAxis(Dims &shape, int64_t axis, bool keep) {
   if (keep) {
     shape[axis] = 1;
   } else {
@@ -22,7 +23,7 @@ static void removeAxis(SmallVectorImpl<int64_t> &shape, int64_t axis, bool keep)
 
 LogicalResult ReduceOp::inferShapes(Types &types) {
   ArrayRef<int64_t> axes = getAxes();
-  SmallVector<int64_t> shape(shapeOf(getX()));
+  Dims shape = shapeOf(getX());
   int64_t previous = -1;
   for (int64_t axis : axes) { // reduce_c1
     if (failed(checkAxis(*this, axis, rankOf(getX()), "C1"))) {
@@ -41,12 +42,12 @@ LogicalResult ReduceOp::inferShapes(Types &types) {
 
 LogicalResult ArgReduceOp::inferShapes(Types &types) {
   int64_t axis = getAxis();
-  SmallVector<int64_t> shape(shapeOf(getX()));
+  Dims shape = shapeOf(getX());
   if (failed(checkAxis(*this, axis, rankOf(getX()), "C1"))) { // arg_reduce_c1
     return failure();
   }
-  if (shape[axis] == 0) { // arg_reduce_c2
-    return emitOpError() << "axis " << axis << " has no elements (C2)";
+  if (!shape[axis].isUnknown() && minOf(shape[axis]) < 1) { // arg_reduce_c2
+    return emitOpError() << "axis " << axis << (shape[axis].isKnown() ? " has" : " may have") << " no elements (C2)";
   }
   removeAxis(shape, axis, getKeepDims());
   return addType(*this, shape, IntegerType::get(getContext(), 64), types);
@@ -65,8 +66,8 @@ LogicalResult TopKOp::inferShapes(Types &types) {
   if (failed(checkAxis(*this, axis, rankOf(getX()), "C1"))) { // topk_c1
     return failure();
   }
-  SmallVector<int64_t> shape(shapeOf(getX()));
-  if (k < 0 || (!isDynamic(shape[axis]) && k > shape[axis])) { // topk_c2
+  Dims shape = shapeOf(getX());
+  if (k < 0 || (!shape[axis].isUnknown() && k > minOf(shape[axis]))) { // topk_c2
     return emitOpError() << "k = " << k << ", allowed are 0 to " << formatShape(shape[axis]) << " (C2)";
   }
   shape[axis] = k;
@@ -75,7 +76,7 @@ LogicalResult TopKOp::inferShapes(Types &types) {
 }
 
 LogicalResult NonMaxSuppressionOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> boxes = shapeOf(getBoxes()), scores = shapeOf(getScores());
+  Dims boxes = shapeOf(getBoxes()), scores = shapeOf(getScores());
   bool fits = boxes.size() == 3 && scores.size() == 3 && dimsAgree(boxes[2], 4) && dimsAgree(boxes[0], scores[0]) &&
               dimsAgree(boxes[1], scores[2]);
   if (!fits) { // non_max_suppression_c1
@@ -92,12 +93,13 @@ LogicalResult NonMaxSuppressionOp::inferShapes(Types &types) {
                          << ", but only 'i64' is allowed (C2)";
   }
   for (Value value : {getMaxBoxes(), getIouThreshold(), getScoreThreshold()}) {
-    if (!llvm::all_of(shapeOf(value), [](int64_t dim) { return dim == 1; })) { // non_max_suppression_c3
+    if (!llvm::all_of(shapeOf(value), [](Dim dim) { return dim.is(1); })) { // non_max_suppression_c3
       return emitOpError() << "a limit is " << formatShape(shapeOf(value)) << ", but must have one element (C3)";
     }
   }
-  int64_t count = mergeDims(boxes[1], scores[2]), k = getK();
-  if (k < 1 || (!isDynamic(count) && k > count)) { // non_max_suppression_c4
+  Dim count = mergeDims(boxes[1], scores[2]);
+  int64_t k = getK();
+  if (k < 1 || (!count.isUnknown() && k > minOf(count))) { // non_max_suppression_c4
     return emitOpError() << "k = " << k << ", allowed are 1 to " << formatShape(count) << " (C4)";
   }
   return addType(*this, {mergeDims(boxes[0], scores[0]), scores[1], k}, IntegerType::get(getContext(), 64), types);
@@ -114,7 +116,7 @@ LogicalResult SoftmaxOp::inferShapes(Types &types) {
 // Normalisation
 //===----------------------------------------------------------------------===//
 
-static LogicalResult checkPerChannel(Operation *op, Value value, StringRef name, int64_t channels, StringRef label) {
+static LogicalResult checkPerChannel(Operation *op, Value value, StringRef name, Dim channels, StringRef label) {
   if (!shapesAgree(shapeOf(value), {channels})) {
     return op->emitOpError() << name << " is " << formatShape(shapeOf(value)) << ", but must be "
                              << formatShape({channels}) << " as the channels (" << label << ")";
@@ -126,7 +128,7 @@ LogicalResult BatchNormOp::inferShapes(Types &types) {
   if (rankOf(getX()) < 2) { // batch_norm_c2
     return emitOpError() << "input has rank " << rankOf(getX()) << ", must be at least 2 (C2)";
   }
-  int64_t channels = shapeOf(getX())[1];
+  Dim channels = shapeOf(getX())[1];
   if (failed(checkPerChannel(*this, getScale(), "scale", channels, "C1")) || // batch_norm_c1
       failed(checkPerChannel(*this, getBias(), "bias", channels, "C1")) ||
       failed(checkPerChannel(*this, getMean(), "mean", channels, "C1")) ||
@@ -140,7 +142,7 @@ LogicalResult LayerNormOp::inferShapes(Types &types) {
   if (failed(checkAxis(*this, getAxis(), rankOf(getX()), "C2"))) { // layer_norm_c2
     return failure();
   }
-  ArrayRef<int64_t> normalised = shapeOf(getX()).drop_front(getAxis());
+  Dims normalised(llvm::drop_begin(shapeOf(getX()), getAxis()));
   for (Value parameter : {getScale(), getBias()}) {
     if (parameter && !shapesAgree(shapeOf(parameter), normalised)) { // layer_norm_c1
       return emitOpError() << "scale and bias must be " << formatShape(normalised) << ", one is "
@@ -154,9 +156,9 @@ LogicalResult GroupNormOp::inferShapes(Types &types) {
   if (rankOf(getX()) < 2) { // group_norm_c3
     return emitOpError() << "input has rank " << rankOf(getX()) << ", must be at least 2 (C3)";
   }
-  int64_t channels = shapeOf(getX())[1];
+  Dim channels = shapeOf(getX())[1];
   int64_t groups = getGroups();
-  if (groups < 1 || (!isDynamic(channels) && channels % groups != 0)) { // group_norm_c1
+  if (groups < 1 || !mayDivide(groups, channels)) { // group_norm_c1
     return emitOpError() << "groups = " << groups << " does not divide the " << formatShape(channels)
                          << " channels (C1)";
   }
@@ -182,9 +184,7 @@ LogicalResult LrnOp::inferShapes(Types &types) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult AttentionOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> q = shapeOf(getQ());
-  ArrayRef<int64_t> k = shapeOf(getK());
-  ArrayRef<int64_t> v = shapeOf(getV());
+  Dims q = shapeOf(getQ()), k = shapeOf(getK()), v = shapeOf(getV());
   if (q.size() < 2 || q.size() != k.size() || q.size() != v.size()) { // attention_c2
     return emitOpError() << "q, k, v have rank " << q.size() << ", " << k.size() << ", " << v.size()
                          << "; they must be equal and at least 2 (C2)";
@@ -194,15 +194,16 @@ LogicalResult AttentionOp::inferShapes(Types &types) {
     return emitOpError() << "q " << formatShape(q) << ", k " << formatShape(k) << ", v " << formatShape(v)
                          << ": the last dims of q and k and the second last of k and v must agree (C1)";
   }
-  SmallVector<int64_t> batch(q.drop_back(2));
-  if (!broadcastInto(batch, k.drop_back(2)) || !broadcastInto(batch, v.drop_back(2))) { // attention_c3
+  Dims batch(ArrayRef(q).drop_back(2));
+  if (!broadcastInto(batch, ArrayRef(k).drop_back(2)) ||
+      !broadcastInto(batch, ArrayRef(v).drop_back(2))) { // attention_c3
     return emitOpError() << "leading dims of q " << formatShape(q) << ", k " << formatShape(k) << ", v "
                          << formatShape(v) << " do not broadcast (C3)";
   }
   if (getMask()) { // attention_c4
-    SmallVector<int64_t> scores(batch);
+    Dims scores(batch);
     scores.append({q[rank - 2], k[rank - 2]});
-    SmallVector<int64_t> joined(scores);
+    Dims joined(scores);
     if (!broadcastInto(joined, shapeOf(getMask())) || !shapesAgree(joined, scores)) {
       return emitOpError() << "mask " << formatShape(shapeOf(getMask())) << " does not broadcast to "
                            << formatShape(scores) << " (C4)";
@@ -211,20 +212,20 @@ LogicalResult AttentionOp::inferShapes(Types &types) {
   if (int64_t levels = getLevels().value_or(1); levels < 1 || levels > 255) { // attention_c5
     return emitOpError() << "has levels = " << levels << ", allowed are 1 to 255 (C5)";
   }
-  SmallVector<int64_t> shape(batch);
+  Dims shape(batch);
   shape.append({q[rank - 2], v[rank - 1]});
   return addType(*this, shape, elementOf(getQ()), types);
 }
 
 LogicalResult RopeOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> x = shapeOf(getX());
-  if (x.size() < 2 || (!isDynamic(x.back()) && x.back() % 2 != 0)) { // rope_c1
+  Dims x = shapeOf(getX());
+  if (x.size() < 2 || !mayDivide(2, x.back())) { // rope_c1
     return emitOpError() << "input is " << formatShape(x) << ", but needs rank 2 or more and an even last dim (C1)";
   }
-  SmallVector<int64_t> half(x);
-  half.back() = isDynamic(x.back()) ? x.back() : x.back() / 2;
+  Dims half(x);
+  half.back() = floorDiv(x.back(), 2);
   for (Value table : {getCos(), getSin()}) { // rope_c2
-    SmallVector<int64_t> joined(half);
+    Dims joined(half);
     if (!broadcastInto(joined, shapeOf(table)) || !shapesAgree(joined, half)) {
       return emitOpError() << "cos and sin must broadcast to " << formatShape(half) << ", one is "
                            << formatShape(shapeOf(table)) << " (C2)";

@@ -4,11 +4,12 @@
 
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/SymbolicLists.h"
 
 #include <cmath>
 
 using namespace mlir;
-using tessera::typeOf;
+using namespace tessera;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -29,55 +30,59 @@ static SmallVector<int64_t> wantedShape(Value dynShape, ArrayRef<int64_t> attrib
   return known ? *known : SmallVector<int64_t>(attribute);
 }
 
+/// Returns the text of a requested shape: -1 for a size that is not known.
+static std::string describe(ArrayRef<int64_t> wanted, ArrayRef<Dim> shape) {
+  Dims dims;
+  for (auto [number, dim] : llvm::zip(wanted, shape)) {
+    dims.push_back(dim.isUnknown() ? Dim(number) : dim);
+  }
+  return formatShape(dims);
+}
+
 LogicalResult ReshapeOp::inferShapes(Types &types) {
   SmallVector<int64_t> wanted = wantedShape(getDynShape(), getShape());
   bool isKnown = !getDynShape() || getConstantInts(getDynShape());
-  if (getDynShape()) {
+  Dims x = shapeOf(getX()), shape;
+  for (auto [i, number] : llvm::enumerate(wanted)) {
     // A 0 in a run-time shape stands for the dim of x, as in ONNX.
-    for (auto [i, dim] : llvm::enumerate(wanted)) {
-      if (dim == 0 && static_cast<int64_t>(i) < rankOf(getX())) {
-        dim = shapeOf(getX())[i];
-        isKnown &= !isDynamic(dim);
-        dim = isDynamic(dim) ? -1 : dim;
-      }
-    }
+    bool copies = getDynShape() && number == 0 && i < x.size();
+    shape.push_back(copies ? x[i] : number < -1 ? Dim(number) : sizeAt(*this, kDimsAttr, wanted, i));
+    isKnown &= !copies || !x[i].isUnknown();
   }
-  SmallVector<int64_t> shape(wanted);
-  int64_t known = 1;
+  Dim known = 1;
   int64_t unknown = -1;
   for (auto [i, dim] : llvm::enumerate(shape)) {
-    if (dim < -1 || (dim == -1 && unknown >= 0 && isKnown)) { // reshape_c2
-      return emitOpError() << "shape " << formatShape(shape)
+    bool isNegative = dim.isKnown() && dim.value() < 0;
+    if (isNegative || (dim.isUnknown() && unknown >= 0 && isKnown)) { // reshape_c2
+      return emitOpError() << "shape " << formatShape(wanted)
                            << " must hold sizes and at most one -1 if there is no dynShape (C2)";
     }
-    if (dim == -1) {
+    if (dim.isUnknown()) {
       unknown = static_cast<int64_t>(i);
-      shape[i] = ShapedType::kDynamic;
     } else {
       known = mulDims(known, dim);
     }
   }
-  int64_t count = 1;
-  for (int64_t dim : shapeOf(getX())) {
+  Dim count = 1;
+  for (Dim dim : x) {
     count = mulDims(count, dim);
   }
-  bool several = llvm::count(wanted, -1) > 1;
-  if (!isDynamic(count)) { // reshape_c1
-    bool fits = unknown < 0 ? count == known : several || (known != 0 && count % known == 0);
+  bool several = llvm::count_if(shape, [](Dim dim) { return dim.isUnknown(); }) > 1;
+  if (!count.isUnknown() && !several) { // reshape_c1
+    Dim rest = unknown < 0 || known.is(0) ? Dim(1) : floorDiv(count, known);
+    bool fits = unknown < 0 ? dimsAgree(count, known) : !known.is(0) && sameSize(mulDims(rest, known), count);
     if (!fits) {
-      return emitOpError() << "cannot reshape the " << count << " elements of " << formatShape(shapeOf(getX()))
-                           << " to " << formatShape(wanted) << " (C1)";
+      return emitOpError() << "cannot reshape the " << toText(count) << " elements of " << formatShape(x) << " to "
+                           << describe(wanted, shape) << " (C1)";
     }
-    if (unknown >= 0 && !several) {
-      shape[unknown] = count / known;
+    if (unknown >= 0) {
+      shape[unknown] = rest;
     }
   }
   return addType(*this, shape, elementOf(getX()), types);
 }
 
-OpFoldResult ReshapeOp::fold(FoldAdaptor) {
-  return getX().getType() == getType() && typeOf(getX()).hasStaticShape() ? getX() : Value();
-}
+OpFoldResult ReshapeOp::fold(FoldAdaptor) { return sameType(getX(), getY()) ? getX() : Value(); }
 
 //===----------------------------------------------------------------------===//
 // Transpose, concat, slice
@@ -86,7 +91,7 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
 LogicalResult TransposeOp::inferShapes(Types &types) {
   int64_t rank = rankOf(getX());
   SmallVector<bool> seen(rank, false);
-  SmallVector<int64_t> shape;
+  Dims shape;
   for (int64_t dim : getPerm()) { // transpose_c1
     if (dim < 0 || dim >= rank || seen[dim]) {
       break;
@@ -114,13 +119,13 @@ LogicalResult ConcatOp::inferShapes(Types &types) {
     return emitOpError() << "needs at least one operand (C3)";
   }
   int64_t axis = getAxis();
-  SmallVector<int64_t> shape(shapeOf(getInputs().front()));
+  Dims shape = shapeOf(getInputs().front());
   if (failed(checkAxis(*this, axis, shape.size(), "C1")) || // concat_c1
       failed(checkSameElement(*this, getInputs(), "C4"))) { // concat_c4
     return failure();
   }
   for (Value input : getInputs().drop_front()) {
-    ArrayRef<int64_t> other = shapeOf(input);
+    Dims other = shapeOf(input);
     bool fits = other.size() == shape.size();
     for (size_t d = 0; fits && d < shape.size(); ++d) {
       fits = static_cast<int64_t>(d) == axis || dimsAgree(shape[d], other[d]);
@@ -130,12 +135,7 @@ LogicalResult ConcatOp::inferShapes(Types &types) {
                            << " must agree in all dims but dim " << axis << " (C2)";
     }
     for (size_t d = 0; d < shape.size(); ++d) {
-      bool joined = static_cast<int64_t>(d) == axis;
-      if (joined && (isDynamic(shape[d]) || isDynamic(other[d]))) {
-        shape[d] = ShapedType::kDynamic;
-      } else {
-        shape[d] = joined ? shape[d] + other[d] : mergeDims(shape[d], other[d]);
-      }
+      shape[d] = static_cast<int64_t>(d) == axis ? shape[d] + other[d] : mergeDims(shape[d], other[d]);
     }
   }
   return addType(*this, shape, elementOf(getInputs().front()), types);
@@ -145,39 +145,43 @@ OpFoldResult ConcatOp::fold(FoldAdaptor) {
   return getInputs().size() == 1 && getInputs().front().getType() == getType() ? getInputs().front() : Value();
 }
 
+/// Checks that element start + i * step is within a dim of size |dim| for all i < size.
+static bool isWithin(Dim dim, Dim start, Dim size, int64_t step) {
+  if (size.is(0)) {
+    return true;
+  }
+  Dim last = start + (size - 1) * step, first = step > 0 ? start : last, end = step > 0 ? last : start;
+  return isAtMost(0, first) && isAtMost(end + 1, dim);
+}
+
 LogicalResult SliceOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> x = shapeOf(getX());
+  Dims x = shapeOf(getX()), shape;
   if (failed(checkCount(*this, "starts", getStarts().size(), x.size(), "C3")) || // slice_c3
       failed(checkCount(*this, "sizes", getSizes().size(), x.size(), "C3")) ||
       failed(checkCount(*this, "steps", getSteps().size(), x.size(), "C3"))) {
     return failure();
   }
-  SmallVector<int64_t> shape(getSizes());
   for (size_t d = 0; d < x.size(); ++d) {
-    int64_t start = getStarts()[d];
-    int64_t size = getSizes()[d];
+    Dim start = sizeAt(*this, kStartDimsAttr, getStarts(), d), size = sizeAt(*this, kDimsAttr, getSizes(), d);
+    start = start.isUnknown() ? Dim(getStarts()[d]) : start;
     int64_t step = getSteps()[d];
+    shape.push_back(size);
     if (step == 0) { // slice_c2
       return emitOpError() << "step of dim " << d << " is 0 (C2)";
     }
-    if (isDynamic(x[d])) {
-      shape[d] = size == -1 ? ShapedType::kDynamic : size;
+    if (x[d].isUnknown()) {
       continue;
     }
-    int64_t last = size > 0 ? mulDims(size - 1, step) : 0;
-    int64_t end = 0;
-    bool overflow = llvm::AddOverflow(start, last, end);
-    if (size < 0 || overflow || (size > 0 && (start < 0 || start >= x[d] || end < 0 || end >= x[d]))) { // slice_c1
-      return emitOpError() << "start " << start << ", size " << size << ", step " << step << " leaves dim " << d
-                           << " of size " << x[d] << " (C1)";
+    if (size.isUnknown() || minOf(size) < 0 || !isWithin(x[d], start, size, step)) { // slice_c1
+      return emitOpError() << "start " << toText(start) << ", size " << (size.isUnknown() ? "-1" : toText(size))
+                           << ", step " << step << " leaves dim " << d << " of size " << toText(x[d]) << " (C1)";
     }
   }
   return addType(*this, shape, elementOf(getX()), types);
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor) {
-  bool whole = getX().getType() == getType() && typeOf(getX()).hasStaticShape() &&
-               llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
+  bool whole = sameType(getX(), getY()) && llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
                llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
   return whole ? getX() : Value();
 }
@@ -187,41 +191,41 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult PadOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> x = shapeOf(getX());
+  Dims x = shapeOf(getX()), shape(x);
   if (failed(checkCount(*this, "pads", getPads().size(), 2 * x.size(), "C1"))) { // pad_c1
     return failure();
   }
-  SmallVector<int64_t> shape(x);
   for (size_t d = 0; d < x.size(); ++d) {
     int64_t begin = getPads()[d];
     int64_t end = getPads()[d + x.size()];
-    if (isDynamic(x[d])) {
+    if (x[d].isUnknown()) {
       continue;
     }
-    bool overflow = llvm::AddOverflow(x[d], begin, shape[d]) || llvm::AddOverflow(shape[d], end, shape[d]);
-    if (overflow || shape[d] < 0) { // pad_c2
-      return emitOpError() << "pads " << begin << " and " << end << " leave dim " << d << " of size " << x[d]
+    shape[d] = x[d] + begin + end;
+    if (shape[d].isUnknown() || minOf(shape[d]) < 0) { // pad_c2
+      return emitOpError() << "pads " << begin << " and " << end << " leave dim " << d << " of size " << toText(x[d])
                            << " without a valid size (C2)";
     }
-    if (getMode() == PadMode::reflect && std::max(begin, end) > 0 && std::max(begin, end) >= x[d]) { // pad_c2
-      return emitOpError() << "reflect pads " << begin << " and " << end << " must be below the size " << x[d]
+    if (getMode() == PadMode::reflect && std::max(begin, end) > 0 && std::max(begin, end) >= minOf(x[d])) { // pad_c2
+      return emitOpError() << "reflect pads " << begin << " and " << end << " must be below the size " << toText(x[d])
                            << " of dim " << d << " (C2)";
     }
-    if (getMode() != PadMode::constant && x[d] == 0 && shape[d] > 0) { // pad_c2
-      return emitOpError() << "dim " << d << " has no elements to pad with (C2)";
+    if (getMode() != PadMode::constant && minOf(x[d]) <= 0 && maxOf(shape[d]) > 0) { // pad_c2
+      return emitOpError() << "dim " << d << (x[d].isKnown() ? " has" : " may have") << " no elements to pad with (C2)";
     }
   }
   return addType(*this, shape, elementOf(getX()), types);
 }
 
 LogicalResult ExpandOp::inferShapes(Types &types) {
-  SmallVector<int64_t> shape(shapeOf(getX()));
-  SmallVector<int64_t> target;
-  for (int64_t dim : wantedShape(getDynShape(), getShape())) {
-    if (dim < -1 || (dim == -1 && !getDynShape())) { // expand_c2
-      return emitOpError() << "shape has the entry " << dim << "; -1 is allowed with dynShape only (C2)";
+  Dims shape = shapeOf(getX()), target;
+  SmallVector<int64_t> wanted = wantedShape(getDynShape(), getShape());
+  for (auto [i, number] : llvm::enumerate(wanted)) {
+    Dim dim = number < -1 ? Dim(number) : sizeAt(*this, kDimsAttr, wanted, i);
+    if (number < -1 || (dim.isUnknown() && !getDynShape())) { // expand_c2
+      return emitOpError() << "shape has the entry " << number << "; -1 is allowed with dynShape only (C2)";
     }
-    target.push_back(dim == -1 ? ShapedType::kDynamic : dim);
+    target.push_back(dim);
   }
   if (!broadcastInto(shape, target)) { // expand_c1
     return emitOpError() << "dims " << formatShape(shapeOf(getX())) << " do not broadcast with " << formatShape(target)
@@ -231,11 +235,11 @@ LogicalResult ExpandOp::inferShapes(Types &types) {
 }
 
 LogicalResult TileOp::inferShapes(Types &types) {
-  ArrayRef<int64_t> x = shapeOf(getX());
+  Dims x = shapeOf(getX());
   if (failed(checkCount(*this, "repeats", getRepeats().size(), x.size(), "C1"))) { // tile_c1
     return failure();
   }
-  SmallVector<int64_t> shape;
+  Dims shape;
   for (auto [dim, repeat] : llvm::zip(x, getRepeats())) {
     if (repeat < 0) { // tile_c1
       return emitOpError() << "repeats has the negative entry " << repeat << " (C1)";
@@ -263,7 +267,7 @@ LogicalResult RangeOp::inferShapes(Types &types) {
     return failure();
   }
   for (Value operand : getOperands()) {
-    if (typeOf(operand).hasStaticShape() && typeOf(operand).getNumElements() != 1) { // range_c2
+    if (knownNumElements(operand).value_or(1) != 1) { // range_c2
       return emitOpError() << "operand is " << operand.getType() << ", but must be a scalar (C2)";
     }
   }
@@ -289,7 +293,7 @@ LogicalResult ConstantOfShapeOp::inferShapes(Types &types) {
   if (rankOf(getShape()) != 1 || !elementOf(getShape()).isInteger(64)) { // constant_of_shape_c3
     return emitOpError() << "shape is " << getShape().getType() << ", but must be an i64 vector (C3)";
   }
-  SmallVector<int64_t> shape;
+  Dims shape;
   if (auto dims = getConstantInts(getShape())) {
     for (int64_t dim : *dims) {
       if (dim < 0) { // constant_of_shape_c2
@@ -298,11 +302,11 @@ LogicalResult ConstantOfShapeOp::inferShapes(Types &types) {
       shape.push_back(dim);
     }
   } else {
-    int64_t rank = shapeOf(getShape())[0];
-    if (isDynamic(rank)) { // constant_of_shape_c3
+    Dim rank = shapeOf(getShape())[0];
+    if (!rank.isKnown()) { // constant_of_shape_c3
       return emitOpError() << "rank of the result is unknown: the shape operand has no fixed size (C3)";
     }
-    shape.assign(rank, ShapedType::kDynamic);
+    shape.assign(rank.value(), Dim(ShapedType::kDynamic));
   }
   return addType(*this, shape, getValue().getElementType(), types);
 }

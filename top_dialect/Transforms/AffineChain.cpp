@@ -224,7 +224,7 @@ void replaceByMulAdd(RewriterBase &rewriter, const AffineChain &chain) {
   }
   Location loc = FusedLoc::get(rewriter.getContext(), locations);
   auto constant = [&](ArrayRef<double> values, StringRef hint) {
-    return createFromDoubles(rewriter, loc, type.clone(dims), values, hint);
+    return createFromDoubles(rewriter, loc, RankedTensorType::get(dims, type.getElementType()), values, hint);
   };
   // Read the value only now: another fold may have replaced it since the chain was collected.
   Value start = cast<BatchNormOp>(chain.ops.front()).getX();

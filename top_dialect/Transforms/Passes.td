@@ -42,6 +42,18 @@ def FoldConstantsPass : Top_Pass<"top-fold-constants"> {
   ];
 }
 
+def BindDimsPass : Top_Pass<"top-bind-dims"> {
+  let summary = "Replace symbols of sizes by numbers";
+  let description = [{
+    Replaces each symbol that `dims` names in all types and lists of sizes. With all symbols bound, the module is the
+    static one. A name that is no symbol of an argument, and a value outside the symbol's range, are errors.
+    ```
+    dims=batch=4:  tensor<?x3xf32, #top.dims<[batch[1:8], 3]>>   ==> tensor<4x3xf32>
+    ```
+  }];
+  let options = [ListOption<"dims", "dims", "std::string", "NAME=SIZE of each symbol to bind">];
+}
+
 def FoldBatchNormPass : Top_Pass<"top-fold-batch-norm"> {
   let summary = "Fold batch_norm and per-channel scales into weights";
   let description = [{

@@ -1,6 +1,7 @@
 //===- RecoverAttention.cpp - Recovers attention from matmuls and a softmax --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/Dialect/Traits.h"
+#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Matchers.h"
@@ -155,21 +156,20 @@ Value keysOf(const Attention &match, Location loc, double &scale, RewriterBase &
 
 /// Checks that the leading dims (all but the last two) of `from` broadcast to those of `to`.
 bool leadingDimsBroadcast(Value from, Value to) {
-  ArrayRef<int64_t> source = dimsOf(from).drop_back(2), target = dimsOf(to).drop_back(2);
-  return source.size() == target.size() && llvm::all_of(llvm::zip_equal(source, target), [](auto pair) {
-           auto [dim, wanted] = pair;
-           return dim == 1 || dim == wanted;
+  Shape source = Shape(from).dropBack(2), target = Shape(to).dropBack(2);
+  return source.rank() == target.rank() && llvm::all_of(llvm::seq<size_t>(0, source.rank()), [&](size_t d) {
+           return source[d].is(1) || sameSize(source[d], target[d]);
          });
 }
 
 bool isLegal(const Attention &match, Value k, MatMulOp matmul) {
   RankedTensorType type = typeOf(matmul.getY());
   if (type.getRank() != typeOf(match.q).getRank() || !leadingDimsBroadcast(k, match.q) ||
-      !leadingDimsBroadcast(match.v, match.q) || type.getShape().drop_back(2) != dimsOf(match.q).drop_back(2)) {
+      !leadingDimsBroadcast(match.v, match.q) || !sameSizes(Shape(type).dropBack(2), Shape(match.q).dropBack(2))) {
     return false;
   }
   return llvm::all_of(match.masks, [&](Value mask) {
-    bool isSummed = match.masks.size() == 1 || typeOf(mask).hasStaticShape();
+    bool isSummed = match.masks.size() == 1 || Shape(mask).isDetermined();
     return isSummed && typeOf(mask).getRank() <= type.getRank();
   });
 }
@@ -178,10 +178,10 @@ bool isLegal(const Attention &match, Value k, MatMulOp matmul) {
 Value sumOf(ArrayRef<Value> masks, Location loc, RewriterBase &rewriter) {
   Value sum = masks.empty() ? Value() : masks.front();
   for (Value mask : masks.drop_front(masks.empty() ? 0 : 1)) {
-    SmallVector<int64_t> dims;
-    [[maybe_unused]] bool broadcast = OpTrait::util::getBroadcastedShape(dimsOf(sum), dimsOf(mask), dims);
+    SmallVector<Dim> dims = Shape(sum).dims();
+    [[maybe_unused]] bool broadcast = detail::broadcastInto(dims, Shape(mask).dims());
     assert(broadcast && "each was added to the scores");
-    sum = AddOp::create(rewriter, loc, typeOf(sum).clone(dims), sum, mask);
+    sum = AddOp::create(rewriter, loc, tensorType(dims, typeOf(sum).getElementType()), sum, mask);
   }
   return sum;
 }
@@ -259,12 +259,11 @@ class RecoverAttentionPass : public impl::RecoverAttentionPassBase<RecoverAttent
     RankedTensorType type = typeOf(matmul.getY());
     match->mask = sumOf(match->masks, loc, rewriter);
     bool isGrouped = ungroup(*match, k, loc, rewriter);
-    SmallVector<int64_t> dims(dimsOf(match->q).drop_back());
-    dims.push_back(type.getShape().back());
-    auto attention =
-        AttentionOp::create(rewriter, loc, type.clone(dims), match->q, k, match->v, match->mask, llvm::APFloat(scale),
-                            /*levels=*/IntegerAttr());
-    Value result = createReshape(rewriter, loc, attention, type.getShape());
+    SmallVector<Dim> dims = Shape(match->q).dropBack().dims();
+    dims.push_back(Shape(type).back());
+    auto attention = AttentionOp::create(rewriter, loc, tensorType(dims, type.getElementType()), match->q, k, match->v,
+                                         match->mask, llvm::APFloat(scale), /*levels=*/IntegerAttr());
+    Value result = createReshape(rewriter, loc, attention, type);
     replaceFused(rewriter, matmul, result.getDefiningOp());
     attention->setLoc(result.getLoc());
     ++recovered;

@@ -114,7 +114,7 @@ std::optional<Rotation> matchRotation(Value y1, Value y2) {
 /// Returns the value of shape [..., H] if `v` is its reshape to [..., H, 1], or null.
 Value unstacked(Value v) {
   auto reshape = v.getDefiningOp<ReshapeOp>();
-  bool fits = reshape && dimsOf(v).back() == 1 && dimsOf(reshape.getX()) == dimsOf(v).drop_back();
+  bool fits = reshape && Shape(v).back().is(1) && sameSizes(reshape.getX(), Shape(v).dropBack());
   return fits ? Value(reshape.getX()) : Value();
 }
 
@@ -122,7 +122,8 @@ Value unstacked(Value v) {
 /// dim: the op broadcasts leading dims only.
 bool fitsAngles(Value angle, Value x, int64_t width) {
   ArrayRef<int64_t> dims = dimsOf(angle);
-  return !dims.empty() && dims.back() == width && static_cast<int64_t>(dims.size()) <= typeOf(x).getRank() &&
+  return !dims.empty() && !ShapedType::isDynamic(width) && dims.back() == width &&
+         static_cast<int64_t>(dims.size()) <= typeOf(x).getRank() &&
          typeOf(angle).getElementType() == typeOf(x).getElementType();
 }
 
@@ -203,9 +204,9 @@ bool hasEqualHalves(Value v, int depth = 0) {
 /// Returns the first half of the last dim.
 Value firstHalf(RewriterBase &rewriter, Location loc, Value v) {
   SmallVector<int64_t> starts(typeOf(v).getRank(), 0), steps(typeOf(v).getRank(), 1);
-  SmallVector<int64_t> sizes(dimsOf(v));
-  sizes.back() /= 2;
-  return SliceOp::create(rewriter, loc, typeOf(v).clone(sizes), v, starts, sizes, steps);
+  SmallVector<Dim> sizes = Shape(v).dims();
+  sizes.back() = floorDiv(sizes.back(), 2);
+  return createSlice(rewriter, loc, v, starts, sizes, steps);
 }
 
 /// Returns x if `v` is concat(-x2, x1) over the halves of x, or null.

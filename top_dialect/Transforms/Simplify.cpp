@@ -65,16 +65,15 @@ static Value simplifyReduce(ReduceOp op, RewriterBase &rewriter) {
   }
   RankedTensorType type = typeOf(op.getX());
   bool trivial = llvm::all_of(op.getAxes(), [&](int64_t axis) { return type.getDimSize(axis) == 1; });
-  return trivial && type.hasStaticShape() ? createReshape(rewriter, op.getLoc(), op.getX(), dimsOf(op.getY()))
-                                          : Value();
+  return trivial && Shape(type).isDetermined() ? createReshape(rewriter, op.getLoc(), op.getX(), op.getY()) : Value();
 }
 
 /// Turns a gather with evenly spaced constant indices into a slice.
 static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
   RankedTensorType type = typeOf(op.getX());
   RankedTensorType indexType = typeOf(op.getIndices());
-  if (!type.hasStaticShape() || !indexType.hasStaticShape() || indexType.getNumElements() == 0 ||
-      indexType.getNumElements() > kMaxIndices) {
+  if (!Shape(type).isDetermined() || !Shape(type)[op.getAxis()].isKnown() || !indexType.hasStaticShape() ||
+      indexType.getNumElements() == 0 || indexType.getNumElements() > kMaxIndices) {
     return {};
   }
   std::optional<SmallVector<int64_t>> indices = getConstantInts(op.getIndices());
@@ -94,12 +93,13 @@ static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
       return {};
     }
   }
-  SmallVector<int64_t> starts(type.getRank(), 0), sizes(type.getShape()), steps(type.getRank(), 1);
+  SmallVector<int64_t> starts(type.getRank(), 0), steps(type.getRank(), 1);
+  SmallVector<Dim> sizes = Shape(type).dims();
   starts[axis] = indices->front();
-  sizes[axis] = indices->size();
+  sizes[axis] = static_cast<int64_t>(indices->size());
   steps[axis] = step;
-  Value slice = SliceOp::create(rewriter, op.getLoc(), type.clone(sizes), op.getX(), starts, sizes, steps);
-  return createReshape(rewriter, op.getLoc(), slice, dimsOf(op.getY()));
+  Value slice = createSlice(rewriter, op.getLoc(), op.getX(), starts, sizes, steps);
+  return createReshape(rewriter, op.getLoc(), slice, op.getY());
 }
 
 /// Simplifies a slice of a concatenation that takes elements of one operand only.
@@ -137,9 +137,9 @@ static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
     int64_t start = shape.getStart() + op.getStarts()[0];
     return ShapeOp::create(rewriter, op.getLoc(), op.getType(), shape.getX(), start, start + op.getSizes()[0]);
   }
-  bool isStatic = typeOf(op.getX()).hasStaticShape() && llvm::all_of(def->getOperandTypes(), [](Type type) {
-                    return cast<RankedTensorType>(type).hasStaticShape();
-                  });
+  bool isStatic =
+      typeOf(op.getX()).hasStaticShape() && typeOf(op.getY()).hasStaticShape() &&
+      llvm::all_of(def->getOperandTypes(), [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); });
   if (!isStatic) {
     return {};
   }
@@ -278,8 +278,7 @@ static Value simplified(Operation *op, RewriterBase &rewriter) {
       .Case([&](PadOp pad) { return allEqual(pad.getPads(), 0) ? Value(pad.getX()) : Value(); })
       .Case([&](TileOp tile) { return allEqual(tile.getRepeats(), 1) ? Value(tile.getX()) : Value(); })
       .Case([&](ExpandOp expand) {
-        bool same = expand.getX().getType() == expand.getType() && typeOf(expand.getY()).hasStaticShape();
-        return same ? Value(expand.getX()) : fixShape(expand, rewriter);
+        return sameType(expand.getX(), expand) ? Value(expand.getX()) : fixShape(expand, rewriter);
       })
       .Default(Value());
 }

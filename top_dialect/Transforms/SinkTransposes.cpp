@@ -1,5 +1,6 @@
 //===- SinkTransposes.cpp - Cancels transposes and reshapes ---------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
 #include "top_dialect/Transforms/Rewrite.h"
@@ -27,7 +28,7 @@ Perm inverse(ArrayRef<int64_t> perm) {
 
 /// Checks that dims other than 1 keep their order, so that the bytes do not move.
 bool isReshape(RankedTensorType type, ArrayRef<int64_t> perm) {
-  if (type.getNumDynamicDims() > 1) {
+  if (llvm::count_if(Shape(type).dims(), [](Dim dim) { return dim.isUnknown(); }) > 1) {
     return false;
   }
   int64_t last = -1;
@@ -165,7 +166,7 @@ TransposeOp transposeAboveSlice(SliceOp op) {
 
 Sunk sinkSlice(SliceOp op, RewriterBase &rewriter) {
   TransposeOp transpose = transposeAboveSlice(op);
-  if (!transpose) {
+  if (!transpose || op->hasAttr(kDimsAttr) || op->hasAttr(kStartDimsAttr)) {
     return {};
   }
   Perm perm(transpose.getPerm());
@@ -276,7 +277,7 @@ bool mergeTranspose(TransposeOp op, RewriterBase &rewriter) {
   }
   Value merged;
   if (isReshape(typeOf(x), perm)) {
-    merged = createReshape(rewriter, op.getLoc(), x, dimsOf(op.getY()));
+    merged = createReshape(rewriter, op.getLoc(), x, op.getY());
   } else if (x != op.getX()) {
     merged = createTranspose(rewriter, op.getLoc(), x, perm);
   }
@@ -292,19 +293,20 @@ bool mergeTranspose(TransposeOp op, RewriterBase &rewriter) {
 }
 
 bool mergeReshape(ReshapeOp op, RewriterBase &rewriter) {
-  if (op.getDynShape() || typeOf(op.getY()).getNumDynamicDims() > 1) {
+  bool isComputed = llvm::count_if(Shape(op.getY()).dims(), [](Dim dim) { return dim.isUnknown(); }) > 1;
+  if (op.getDynShape() || isComputed) {
     return false;
   }
   auto above = Value(op.getX()).getDefiningOp<ReshapeOp>();
   Value x = above && !above.getDynShape() ? Value(above.getX()) : Value(op.getX());
-  if (x.getType() == op.getType() && typeOf(x).hasStaticShape()) {
+  if (sameType(x, op)) {
     replaceAndErase(rewriter, op, x);
     return true;
   }
   if (x == op.getX()) {
     return false;
   }
-  Value merged = createReshape(rewriter, op.getLoc(), x, dimsOf(op.getY()));
+  Value merged = createReshape(rewriter, op.getLoc(), x, op.getY());
   if (isReadable(merged)) {
     replaceAndErase(rewriter, op, merged);
   } else {

@@ -3,6 +3,7 @@
 #include "top_dialect/Transforms/Values.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/HostTensor.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/APFloat.h"
 #include <cstring>
@@ -88,27 +89,32 @@ Value createPermuted(OpBuilder &builder, Value constant, ArrayRef<int64_t> perm)
                         constantHint(constant, "constant"));
 }
 
-Value createReshape(OpBuilder &builder, Location loc, Value v, ArrayRef<int64_t> dims) {
-  RankedTensorType type = typeOf(v).clone(dims);
+Value createReshape(OpBuilder &builder, Location loc, Value v, Shape shape) {
+  RankedTensorType type = tensorType(shape.dims(), typeOf(v).getElementType());
   if (type == v.getType()) {
     return v;
   }
   if (std::optional<TensorData> data = getConstantData(v)) {
     return createConstant(builder, v.getLoc(), type, data->bytes, constantHint(v, "constant"));
   }
-  SmallVector<int64_t> shape(dims);
-  for (int64_t &dim : shape) {
-    dim = ShapedType::isDynamic(dim) ? -1 : dim;
-  }
-  return ReshapeOp::create(builder, loc, type, v, Value(), shape);
+  SizeList list = makeSizeList(shape.dims(), builder.getContext());
+  auto reshape = ReshapeOp::create(builder, loc, type, v, Value(), list.numbers);
+  setDims(reshape, kDimsAttr, list.dims);
+  return reshape;
+}
+
+Value createSlice(OpBuilder &builder, Location loc, Value v, ArrayRef<int64_t> starts, ArrayRef<Dim> sizes,
+                  ArrayRef<int64_t> steps) {
+  SizeList list = makeSizeList(sizes, builder.getContext());
+  RankedTensorType type = tensorType(sizes, typeOf(v).getElementType());
+  auto slice = SliceOp::create(builder, loc, type, v, starts, list.numbers, steps);
+  setDims(slice, kDimsAttr, list.dims);
+  return slice;
 }
 
 Value createTranspose(OpBuilder &builder, Location loc, Value v, ArrayRef<int64_t> perm) {
-  SmallVector<int64_t> dims;
-  for (int64_t d : perm) {
-    dims.push_back(typeOf(v).getDimSize(d));
-  }
-  return TransposeOp::create(builder, loc, typeOf(v).clone(dims), v, perm);
+  auto dims = llvm::map_to_vector(perm, [&](int64_t d) { return Shape(v)[d]; });
+  return TransposeOp::create(builder, loc, tensorType(dims, typeOf(v).getElementType()), v, perm);
 }
 
 std::optional<SmallVector<double>> getPerChannel(Value v, int64_t rank, int64_t axis, int64_t channels) {

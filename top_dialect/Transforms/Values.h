@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "top_dialect/IR/Constants.h"
 
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 #include <optional>
 
@@ -36,7 +37,11 @@ mlir::Value createPermuted(mlir::OpBuilder &builder, mlir::Value constant, llvm:
 
 /// Returns `v` with other dims (with an equal element count and at most one dynamic dim), or `v` itself if it has these
 /// dims. A constant is reshaped immediately.
-mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, llvm::ArrayRef<int64_t> dims);
+mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, Shape shape);
+
+/// Creates a slice of |v|.
+mlir::Value createSlice(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, llvm::ArrayRef<int64_t> starts,
+                        llvm::ArrayRef<Dim> sizes, llvm::ArrayRef<int64_t> steps);
 
 /// Creates a `top.transpose` of v: dim i of the result is dim perm[i] of v.
 mlir::Value createTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, llvm::ArrayRef<int64_t> perm);

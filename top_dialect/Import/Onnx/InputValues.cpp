@@ -145,7 +145,7 @@ llvm::Expected<std::vector<char>> InputValue::encode(StringRef name, llvm::Small
                                                      mlir::Type type) const {
   bool isOne = elements.size() == 1 && shape.empty() &&
                llvm::all_of(inputShape, [](int64_t dim) { return dim == 1 || mlir::ShapedType::isDynamic(dim); });
-  if (!isOne && !detail::shapesAgree(shape, inputShape)) {
+  if (!isOne && !detail::shapesAgree(Shape(shape).dims(), Shape(inputShape).dims())) {
     return fail(llvm::formatv("the value given for input '{0}' has the shape {1}; the model expects {2}", name,
                               detail::formatShape(shape), detail::formatShape(inputShape)));
   }

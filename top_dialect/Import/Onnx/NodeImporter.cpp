@@ -3,10 +3,13 @@
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 #include "top_dialect/Import/Onnx/OnnxInputs.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
+#include "top_dialect/Import/Onnx/SizeAssumptions.h"
 #include "top_dialect/Reference/Evaluator.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -101,6 +104,12 @@ llvm::ArrayRef<int64_t> NodeImporter::shape(Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
 }
 
+bool NodeImporter::hasSizes(Value value, llvm::ArrayRef<Dim> wanted) {
+  auto own = sizes(value);
+  return own.size() == wanted.size() &&
+         llvm::all_of(llvm::zip(own, wanted), [](auto pair) { return sameSize(std::get<0>(pair), std::get<1>(pair)); });
+}
+
 mlir::Type NodeImporter::elementType(Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
 }
@@ -143,6 +152,21 @@ static std::string adviceFor(Value value) {
 void NodeImporter::rejectRunTime(unsigned i, StringRef what) {
   unsupported(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: {3}", what, i,
                             node.input(i), adviceFor(input(i))));
+}
+
+std::optional<llvm::SmallVector<Dim>> NodeImporter::openSizes(Value value) {
+  auto sizes = failed() ? std::nullopt : readSizes(value);
+  bool isOpen = sizes && llvm::any_of(*sizes, [](Dim size) { return size.isSymbolic(); }) &&
+                llvm::none_of(*sizes, [](Dim size) { return size.isUnknown(); });
+  return isOpen ? sizes : std::nullopt;
+}
+
+llvm::SmallVector<Dim> NodeImporter::sizesInput(unsigned i, StringRef what) {
+  if (auto sizes = openSizes(input(i))) {
+    return *sizes;
+  }
+  Ints numbers = constantInts(i, what);
+  return {numbers.begin(), numbers.end()};
 }
 
 llvm::SmallVector<double> NodeImporter::constantDoubles(unsigned i, StringRef what) {
@@ -253,6 +277,16 @@ mlir::Type NodeImporter::typeOf(int64_t dataType) {
 
 //--- building ---
 
+/// Returns the size of the unknown entry of |target|, to which |value| is reshaped; unknown if it cannot be computed.
+static Dim remainingSize(Value value, llvm::ArrayRef<Dim> target) {
+  Dim count = countElements(value), others = 1;
+  for (Dim dim : target) {
+    others *= dim.isUnknown() ? Dim(1) : dim;
+  }
+  Dim size = others.is(0) ? Dim(mlir::ShapedType::kDynamic) : floorDiv(count, others);
+  return sameSize(size * others, count) ? size : Dim(mlir::ShapedType::kDynamic);
+}
+
 Value NodeImporter::scalar(mlir::Type element, double value) { return createScalar(b, loc, element, value); }
 
 Value NodeImporter::intVector(llvm::ArrayRef<int64_t> values) { return createIntVector(b, loc, values); }
@@ -265,11 +299,43 @@ Value NodeImporter::reshape(Value value, llvm::ArrayRef<int64_t> shape) {
     unsupported("its result has several open dims: fix them with --input_shapes");
     return value;
   }
-  Ints target(shape);
-  for (int64_t &dim : target) {
-    dim = mlir::ShapedType::isDynamic(dim) ? -1 : dim;
+  llvm::SmallVector<Dim> target(shape.begin(), shape.end());
+  if (auto *open = llvm::find_if(target, [](Dim dim) { return dim.isUnknown(); }); open != target.end()) {
+    *open = remainingSize(value, target);
   }
-  return create<ReshapeOp>(value, Value(), target);
+  return reshapeTo(value, target);
+}
+
+Value NodeImporter::reshapeTo(Value value, llvm::ArrayRef<Dim> sizes) {
+  if (failed()) {
+    return value;
+  }
+  SizeList list = makeSizeList(sizes, b.getContext());
+  auto op = ReshapeOp::create(b, loc, placeholder(), value, Value(), list.numbers);
+  setDims(op, kDimsAttr, list.dims);
+  return finish(op).front();
+}
+
+Value NodeImporter::expandTo(Value value, llvm::ArrayRef<Dim> sizes) {
+  if (failed()) {
+    return value;
+  }
+  SizeList list = makeSizeList(sizes, b.getContext());
+  auto op = ExpandOp::create(b, loc, placeholder(), value, Value(), list.numbers);
+  setDims(op, kDimsAttr, list.dims);
+  return finish(op).front();
+}
+
+Value NodeImporter::slice(Value value, llvm::ArrayRef<Dim> starts, llvm::ArrayRef<Dim> sizes,
+                          llvm::ArrayRef<int64_t> steps) {
+  if (failed()) {
+    return value;
+  }
+  SizeList first = makeSizeList(starts, b.getContext()), list = makeSizeList(sizes, b.getContext());
+  auto op = SliceOp::create(b, loc, placeholder(), value, first.numbers, list.numbers, steps);
+  setDims(op, kDimsAttr, list.dims);
+  setDims(op, kStartDimsAttr, first.dims);
+  return finish(op).front();
 }
 
 Value NodeImporter::transpose(Value value, llvm::ArrayRef<int64_t> perm) {
@@ -340,21 +406,17 @@ bool succeedsQuietly(mlir::MLIRContext *context, std::string &message, llvm::fun
   return mlir::succeeded(body());
 }
 
-/// Returns the result of an op of shape arithmetic if all its elements are known although its operands are not
+/// Returns the result of an op of shape arithmetic if all its elements are numbers although its operands are not
 /// constant.
 std::optional<Ints> foldInts(mlir::Operation *op) {
-  if (op->getNumResults() != 1) {
+  if (op->getNumResults() != 1 || !NodeImporter::elementType(op->getResult(0)).isSignlessInteger(64)) {
     return std::nullopt;
   }
-  auto elements = knownInts(op->getResult(0));
-  if (!elements || llvm::any_of(*elements, [](const auto &element) { return !element; })) {
+  auto elements = readSizes(op->getResult(0));
+  if (!elements || llvm::any_of(*elements, [](Dim element) { return !element.isKnown(); })) {
     return std::nullopt;
   }
-  Ints ints;
-  for (const auto &element : *elements) {
-    ints.push_back(*element);
-  }
-  return ints;
+  return llvm::map_to_vector(*elements, [](Dim element) { return element.value(); });
 }
 
 std::vector<char> bytesOf(const Ints &ints) {
@@ -362,11 +424,16 @@ std::vector<char> bytesOf(const Ints &ints) {
   return {begin, begin + ints.size() * sizeof(int64_t)};
 }
 
+/// Checks whether a size of |value| is an expression.
+bool isSymbolic(Value value) {
+  return llvm::any_of(Shape(value).dims(), [](Dim size) { return size.isSymbolic(); });
+}
+
 /// Limits the size of folded results. ConstantOfShape may be larger, because some published models create all filters
 /// with it. Dequantize is not folded: the weights stay integers until it is known which ops read them.
 bool mayFold(mlir::Operation *op, int64_t maxBytes) {
   if (mlir::isa<DequantizeOp>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 ||
-      !llvm::all_of(op->getOperands(), isConstant)) {
+      !llvm::all_of(op->getOperands(), isConstant) || llvm::any_of(op->getResults(), isSymbolic)) {
     return false;
   }
   int64_t operandBytes = 0, resultBytes = 0;
@@ -396,9 +463,31 @@ Value NodeImporter::paddedShape(ShapeOp shape) {
   }
   llvm::SmallVector<Value> dims;
   for (int64_t d = start; d < end; ++d) {
-    dims.push_back(d == padding->axis ? reshape(padding->count, {1}) : intVector({dim(shape.getX(), d)}));
+    bool isOpen = mlir::ShapedType::isDynamic(dim(shape.getX(), d));
+    dims.push_back(d == padding->axis ? reshape(padding->count, {1})
+                   : isOpen           ? create<ShapeOp>(shape.getX(), d, d + 1)
+                                      : intVector({dim(shape.getX(), d)}));
   }
   return dims.size() == 1 ? dims.front() : create<ConcatOp>(dims, 0);
+}
+
+bool NodeImporter::inferTypes(mlir::Operation *op, llvm::SmallVectorImpl<mlir::RankedTensorType> &types) {
+  while (true) {
+    std::string message;
+    detail::UnequalSizesRecorder recorder;
+    types.clear();
+    if (succeedsQuietly(b.getContext(), message, [&] { return mlir::cast<ShapeInterface>(op).inferShapes(types); })) {
+      return true;
+    }
+    if (!recorder.last) {
+      fail(message);
+      return false;
+    }
+    if (!assumeEqual(*recorder.last, op, graph.model.state->replacedSymbols)) {
+      unsupported(message + adviceFor(*recorder.last));
+      return false;
+    }
+  }
 }
 
 llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
@@ -410,9 +499,7 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
     }
   }
   llvm::SmallVector<mlir::RankedTensorType> types;
-  std::string message;
-  if (!succeedsQuietly(b.getContext(), message, [&] { return mlir::cast<ShapeInterface>(op).inferShapes(types); })) {
-    fail(message);
+  if (!inferTypes(op, types)) {
     return results;
   }
   int64_t resultBytes = 0;
@@ -447,6 +534,7 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
   for (HostTensor &tensor : inputs) {
     inputPointers.push_back(&tensor);
   }
+  std::string message;
   if (!succeedsQuietly(b.getContext(), message, [&] { return evaluateOp(op, inputPointers, outputs); })) {
     fail(message);
     return results;

@@ -4,6 +4,7 @@
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_NODEIMPORTER_H
 
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Import/Onnx/OnnxTensor.h"
 
@@ -71,11 +72,19 @@ public:
   static int64_t dim(mlir::Value value, int64_t axis) {
     return axis >= 0 && axis < rank(value) ? shape(value)[axis] : 1;
   }
+  /// Returns the sizes of a tensor, with expressions where shape() has kDynamic.
+  static llvm::SmallVector<Dim> sizes(mlir::Value value) { return Shape(value).dims(); }
+  /// Checks that |value| is known to have the sizes |wanted|.
+  static bool hasSizes(mlir::Value value, llvm::ArrayRef<Dim> wanted);
   static mlir::Type elementType(mlir::Value value);
   static bool isFloat(mlir::Value value) { return llvm::isa<mlir::FloatType>(elementType(value)); }
   /// Returns the constant input |i| as integers. Otherwise it is an error, which uses |what| to name the input's
   /// purpose.
   Ints constantInts(unsigned i, llvm::StringRef what);
+  /// Returns the sizes that |value| holds if none is unknown and at least one is an expression.
+  std::optional<llvm::SmallVector<Dim>> openSizes(mlir::Value value);
+  /// Returns input |i|, which must be constant or computed from dims, as sizes.
+  llvm::SmallVector<Dim> sizesInput(unsigned i, llvm::StringRef what);
   llvm::SmallVector<double> constantDoubles(unsigned i, llvm::StringRef what);
   /// Converts an |axis| in [-rank, rank) to [0, rank). Any other value is an error.
   int64_t normalizeAxis(int64_t axis, int64_t rank);
@@ -119,6 +128,11 @@ public:
   mlir::Value scalarLike(mlir::Value like, double value) { return scalar(elementType(like), value); }
   mlir::Value intVector(llvm::ArrayRef<int64_t> values);
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  /// Reshapes to sizes of which at most one is unknown; it becomes the remaining size.
+  mlir::Value reshapeTo(mlir::Value value, llvm::ArrayRef<Dim> sizes);
+  mlir::Value expandTo(mlir::Value value, llvm::ArrayRef<Dim> sizes);
+  mlir::Value slice(mlir::Value value, llvm::ArrayRef<Dim> starts, llvm::ArrayRef<Dim> sizes,
+                    llvm::ArrayRef<int64_t> steps);
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> perm);
   mlir::Value cast(mlir::Value value, mlir::Type element);
   mlir::Value constant(const onnx::TensorProto &tensor, llvm::StringRef hint);
@@ -143,6 +157,9 @@ private:
   /// Rejects the node because input |i|, described by |what|, is not constant.
   void rejectRunTime(unsigned i, llvm::StringRef what);
   std::string describeResult(unsigned i) const;
+  /// Infers the result types of |op|. If it needs two sizes to be equal that are not known to be, and one is a symbol
+  /// of an input, makes them equal everywhere. Fails with an error otherwise.
+  bool inferTypes(mlir::Operation *op, llvm::SmallVectorImpl<mlir::RankedTensorType> &types);
   /// Returns the dims that a |shape| op computes if one of them is known only at run time, else null.
   mlir::Value paddedShape(ShapeOp shape);
   mlir::RankedTensorType placeholder() { return placeholder(b); }

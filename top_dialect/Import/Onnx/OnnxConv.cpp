@@ -25,7 +25,7 @@ struct Window {
 };
 
 /// Computes explicit pads for |autoPad|. With SAME_*, the output size is ceil(in / stride).
-void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::ArrayRef<int64_t> spatial) {
+void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::ArrayRef<Dim> spatial) {
   size_t rank = w.kernel.size();
   if (autoPad == "VALID") {
     w.pads.assign(2 * rank, 0);
@@ -37,13 +37,13 @@ void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::A
     return;
   }
   for (size_t d = 0; d < rank; ++d) {
-    if (mlir::ShapedType::isDynamic(spatial[d])) {
+    Dim out = ceilDiv(spatial[d], w.strides[d]);
+    Dim needed = max((out - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - spatial[d], 0);
+    if (!needed.isKnown()) {
       n.unsupported("auto_pad needs static spatial dims: fix them with --input_shapes");
       return;
     }
-    int64_t out = (spatial[d] + w.strides[d] - 1) / w.strides[d];
-    int64_t total =
-        std::max<int64_t>(0, (out - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - spatial[d]);
+    int64_t total = needed.value();
     w.pads[d] = upper ? total / 2 : total - total / 2;
     w.pads[rank + d] = total - w.pads[d];
   }
@@ -76,7 +76,7 @@ std::optional<Window> readWindow(NodeImporter &n, Value x, llvm::ArrayRef<int64_
   }
   std::string autoPad = n.stringAttr("auto_pad", "NOTSET");
   if (autoPad != "NOTSET" && !autoPad.empty()) {
-    resolveAutoPad(n, w, autoPad, NodeImporter::shape(x).drop_front(2));
+    resolveAutoPad(n, w, autoPad, llvm::ArrayRef(NodeImporter::sizes(x)).drop_front(2));
   }
   return n.failed() ? std::nullopt : std::optional(w);
 }
@@ -167,6 +167,10 @@ void padsForOutputShape(NodeImporter &n, Window &w, Ints &outputPadding, llvm::A
     }
   }
   if (wanted.empty()) {
+    return;
+  }
+  if (llvm::any_of(spatial, mlir::ShapedType::isDynamic)) {
+    n.unsupported("output_shape and auto_pad need static spatial dims: fix them with --input_shapes");
     return;
   }
   if (!checkEntries(n, "output_shape", wanted, rank, 1)) {
@@ -487,7 +491,7 @@ void padToWholeWindows(NodeImporter &n, Value x, Window &w) {
       return;
     }
     int64_t extent = detail::mulDims(w.dilations[d], w.kernel[d] - 1) + 1, &behind = w.pads[d + dims.size()];
-    int64_t count = detail::pooledSize(in, extent, w.strides[d], w.pads[d], behind, true);
+    int64_t count = detail::pooledSize(in, extent, w.strides[d], w.pads[d], behind, true).value();
     behind = std::max<int64_t>(0, detail::mulDims(count - 1, w.strides[d]) + extent - in - w.pads[d]);
   }
 }

@@ -12,6 +12,7 @@
 #include "top_dialect/Import/Onnx/Network.h"
 #include "top_dialect/Import/Onnx/OnnxFunctions.h"
 #include "top_dialect/Import/Onnx/OnnxInputs.h"
+#include "top_dialect/Import/Onnx/OpenDims.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -68,6 +69,9 @@ public:
       return read.takeError();
     }
     inputs = std::move(*read);
+    if (llvm::Error error = openDims()) {
+      return error;
+    }
     if (options.requireStatic && llvm::any_of(inputs, [](const Input &input) { return input.isOpen(); })) {
       return importOpen();
     }
@@ -76,6 +80,23 @@ public:
 
 private:
   const onnx::GraphProto &graph() { return model.proto->graph(); }
+
+  /// Replaces the open dims of the inputs by symbols if the user asks for it.
+  llvm::Error openDims() {
+    if (!options.dims.isGiven()) {
+      return llvm::Error::success();
+    }
+    if (llvm::Error error = declareDims(inputs, options.dims, builder.getContext(), options.opened)) {
+      return error;
+    }
+    for (const Input &input : inputs) {
+      if (llvm::Error error =
+              checkTensorSize(input.getType(), llvm::formatv("input '{0}'", input.name), options.tensorLimit())) {
+        return error;
+      }
+    }
+    return llvm::Error::success();
+  }
 
   /// Imports the model with batch 1 if no other dim is open. Otherwise fails with a proposal of sizes.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOpen() {
@@ -118,6 +139,7 @@ private:
       before = proposal;
       ImportOptions trial(options);
       trial.requireStatic = false;
+      trial.dims = {};
       trial.fixed = nullptr;
       trial.assumed = nullptr;
       trial.inputShapes.byPosition.clear();
@@ -135,12 +157,12 @@ private:
       copy.state = std::make_shared<ImportState>();
       auto module = ModelImporter(std::move(copy), trial, context).run();
       if (module) {
-        return openDims(inputs, proposal, "");
+        return onnx_import::openDims(inputs, proposal, "");
       }
       std::string reason = llvm::toString(module.takeError());
       rejection = rejection.empty() ? reason : rejection;
     }
-    return openDims(inputs, proposeShapes(inputs, kLikely[0]), rejection);
+    return onnx_import::openDims(inputs, proposeShapes(inputs, kLikely[0]), rejection);
   }
 
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> build() {
@@ -264,8 +286,10 @@ private:
       paddedAxes.push_back(padding ? std::optional(padding->axis) : std::nullopt);
       value = padding ? fillPadding(value, *padding, name) : value;
     }
+    replaceAgain(function, model.state->replacedSymbols);
     mlir::func::ReturnOp::create(builder, builder.getUnknownLoc(), results);
-    function.setType(builder.getFunctionType(function.getArgumentTypes(), mlir::ValueRange(results).getTypes()));
+    function.setType(builder.getFunctionType(mlir::ValueRange(function.getArguments()).getTypes(),
+                                             mlir::ValueRange(results).getTypes()));
     for (auto [i, name] : llvm::enumerate(names)) {
       function.setResultAttr(i, TopDialect::kNameAttr, builder.getStringAttr(name));
       if (paddedAxes[i]) {

@@ -25,6 +25,23 @@ struct InputShapes {
   static llvm::Expected<InputShapes> parse(llvm::StringRef text);
 };
 
+/// The sizes that an open dim may have: multiples of `divisor` from `min` to `max`. Decisions that need one size use
+/// `likely`.
+struct DimRange {
+  int64_t min = 1, max = 1, divisor = 1, likely = 1;
+  /// Returns the range as the user writes it: "1..8", "32..1280:32~224", or "4".
+  std::string format() const;
+};
+
+/// Ranges of open dims given by the user, by dim_param or, for dims without one, by INPUT.AXIS.
+struct DimRanges {
+  std::map<std::string, DimRange> byName;
+  bool openAll = false; ///< the other open dims get default ranges
+  bool isGiven() const { return openAll || !byName.empty(); }
+  /// Parses "batch=1..8,h=32..1280:32,seq=1..2048~128,n=4" or "auto".
+  static llvm::Expected<DimRanges> parse(llvm::StringRef text);
+};
+
 /// A value given by the user for a graph input: numbers and booleans in nested lists that form `shape`.
 struct InputValue {
   std::string text;
@@ -48,6 +65,8 @@ struct InputValues {
 struct ImportOptions {
   InputShapes inputShapes;
   InputValues inputValues;
+  /// If given, the open dims become symbols, or numbers if a single size is given. A dim that stays open is an error.
+  DimRanges dims;
   /// If set, open dims of inputs are an error, which proposes sizes. As an exception, an open batch dim becomes 1 if
   /// nothing else is open and no inputShapes are given.
   bool requireStatic = false;
@@ -67,6 +86,9 @@ struct ImportOptions {
 
   /// Called with each input whose open batch dim became 1, and with the resulting shape.
   std::function<void(llvm::StringRef, llvm::ArrayRef<int64_t>)> assumed;
+
+  /// Called with each name of a dim that `dims` opened, and with its range.
+  std::function<void(llvm::StringRef, const DimRange &)> opened;
 
   /// Returns the number of bytes that one tensor may take.
   int64_t tensorLimit() const;

@@ -301,6 +301,21 @@ bool isBatch(const Input &input, size_t axis) {
 
 } // namespace
 
+DimRange defaultRange(const Input &input, size_t axis) {
+  constexpr LikelySizes kLikely{224, 128};
+  int64_t size = proposeDim(input, axis, kLikely);
+  if (isBatch(input, axis)) {
+    return {1, 8, 1, 8};
+  }
+  if (size == kLikely.picture) {
+    return {32, 1280, 32, 224};
+  }
+  if (size == kLikely.tokens) {
+    return {hasAny(input.dimNames[axis], {"past"}) ? 0 : 1, 2048, 1, 128};
+  }
+  return size == kSamples ? DimRange{1, 16 * kSamples, 1, kSamples} : DimRange{size, size, 1, size};
+}
+
 std::vector<Input *> assumeSingleBatch(llvm::MutableArrayRef<Input> inputs) {
   std::vector<Input *> assumed;
   for (Input &input : inputs) {
@@ -367,8 +382,17 @@ llvm::Error openDims(llvm::ArrayRef<Input> inputs, const std::map<std::string, s
   return fail(text);
 }
 
+/// Returns the number of bytes at the largest sizes, or 0 if a size is unknown.
+static int64_t largestByteSize(mlir::RankedTensorType type) {
+  if (!Shape(type).isDetermined()) {
+    return 0;
+  }
+  auto largest = llvm::map_to_vector(Shape(type).dims(), [](Dim size) { return maxOf(size); });
+  return byteSize(mlir::RankedTensorType::get(largest, type.getElementType()));
+}
+
 llvm::Error checkTensorSize(mlir::RankedTensorType type, const llvm::Twine &what, int64_t limit) {
-  std::string shape = format(type.getShape());
+  std::string shape = detail::formatShape(Shape(type).dims());
   if (type.getRank() > kMaxRank) {
     return unsupported(
         llvm::formatv("{0} has rank {1}; at most {2} is supported", what.str(), type.getRank(), kMaxRank));
@@ -377,7 +401,7 @@ llvm::Error checkTensorSize(mlir::RankedTensorType type, const llvm::Twine &what
     return fail(llvm::formatv("{0} of {1} elements exceeds the limit of {2} GiB per tensor", what.str(), shape,
                               detail::kMaxTensorBytes >> 30));
   }
-  int64_t bytes = type.hasStaticShape() ? byteSize(type) : 0;
+  int64_t bytes = largestByteSize(type);
   if (bytes > limit) {
     return fail(llvm::formatv(
         "{0} of {1} elements takes {2:F1} GiB; the limit is {3:F1} GiB, the memory of this machine "

@@ -3,6 +3,7 @@
 #ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXINPUTS_H
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXINPUTS_H
 
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 #include "top_dialect/Import/Onnx/StorageTypes.h"
@@ -22,9 +23,15 @@ struct Input {
   std::optional<std::vector<char>> value; ///< set if given by the user: the input becomes a constant and is not an
                                           ///< input of the module
   const StorageType *storage = nullptr;   ///< the type in the file if `element` is its boundary type, else null
+  llvm::SmallVector<Dim> sizes = {};      ///< with symbols for open dims; empty unless --dims is given
 
-  bool isOpen() const { return llvm::any_of(shape, mlir::ShapedType::isDynamic); }
-  mlir::RankedTensorType getType() const { return mlir::RankedTensorType::get(shape, element); }
+  bool isOpen() const { return llvm::any_of(shape, mlir::ShapedType::isDynamic) && !isDetermined(getType()); }
+  mlir::RankedTensorType getType() const {
+    return sizes.empty() ? mlir::RankedTensorType::get(shape, element) : tensorType(sizes, element);
+  }
+
+private:
+  static bool isDetermined(Shape shape) { return shape.isDetermined(); }
 };
 
 /// Returns all inputs in file order, with the sizes and values of |options| applied.
@@ -35,6 +42,9 @@ llvm::Expected<std::vector<Input>> readInputs(const OnnxModel &model, const Impo
 struct LikelySizes {
   int64_t picture, tokens;
 };
+
+/// Returns the usual range of an open dim, based on its name, the input's name, and the type and rank.
+DimRange defaultRange(const Input &input, size_t axis);
 
 /// Sets the batch of |inputs| to 1 and returns the inputs whose batch was open. If another dim is open too, returns an
 /// empty vector and changes nothing.

@@ -4,6 +4,7 @@
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXMODEL_H
 
 #include "top_dialect/Import/Onnx/OnnxProto.h"
+#include "top_dialect/Import/Onnx/SizeAssumptions.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -31,6 +32,7 @@ struct ImportState {
   int64_t readBytes = 0;               ///< size of the file's constants used so far
   int64_t foldedBytes = 0;             ///< size of the constants computed so far
   std::optional<int64_t> channelBlock; ///< block size of the layout of com.microsoft.nchwc, once it is known
+  ReplacedSymbols replacedSymbols;     ///< symbols of inputs that turned out to be other sizes
   std::function<void(llvm::StringRef)> warn;
   llvm::StringSet<> warned; ///< messages that have been given
 

@@ -123,13 +123,14 @@ Value makeFlatSoftmax(NodeImporter &n, Value x, bool log) {
   if (count <= 1 && axis < rank) {
     return n.create<SoftmaxOp>(x, count ? wide : axis, log);
   }
-  Ints flat = joinedFrom(shape, axis), original(shape);
+  Ints flat = joinedFrom(shape, axis);
+  auto original = NodeImporter::sizes(x);
   if (mlir::ShapedType::isDynamic(flat.back())) {
     n.unsupported("softmax over several dims needs these to be static: fix them with --input_shapes");
     return x;
   }
   Value y = n.create<SoftmaxOp>(n.reshape(x, flat), axis, log);
-  return n.reshape(y, original);
+  return n.failed() ? y : n.reshapeTo(y, original);
 }
 
 namespace {

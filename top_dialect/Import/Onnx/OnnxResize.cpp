@@ -1,6 +1,7 @@
 //===- OnnxResize.cpp - Handlers of Resize, Upsample and GridSample ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -49,7 +50,7 @@ ResizeRound roundOf(NodeImporter &n) {
 }
 
 struct Target {
-  Ints sizes;
+  llvm::SmallVector<Dim> sizes; ///< unknown where the dim of the input is unknown and not resized
   Doubles scales;
 };
 
@@ -63,8 +64,28 @@ int64_t scaledSize(NodeImporter &n, int64_t dim, double scale, double offset) {
   return static_cast<int64_t>(size);
 }
 
+/// Returns floor(|dim| * |scale|) for an expression and a scale that is a fraction of a power of two; else unknown.
+Dim scaledOpenSize(Dim dim, double scale) {
+  constexpr int64_t kDenominator = 1 << 10;
+  double numerator = scale * kDenominator;
+  bool isExact = numerator == std::floor(numerator) && numerator < static_cast<double>(int64_t(1) << 40);
+  return isExact ? floorDiv(dim * static_cast<int64_t>(numerator), kDenominator) : Dim(mlir::ShapedType::kDynamic);
+}
+
+/// Returns |size| / |dim| if it is the same for all values of the symbols.
+std::optional<double> constantRatio(Dim size, Dim dim) {
+  if (size.isUnknown() || dim.isUnknown() || likelyOf(dim) == 0) {
+    return std::nullopt;
+  }
+  int64_t divisor = std::gcd(likelyOf(size), likelyOf(dim));
+  int64_t numerator = likelyOf(size) / divisor, denominator = likelyOf(dim) / divisor;
+  return sameSize(size * denominator, dim * numerator)
+             ? std::optional(static_cast<double>(numerator) / static_cast<double>(denominator))
+             : std::nullopt;
+}
+
 /// Computes sizes from scales as ONNX defines them: floor(dim * scale).
-Target targetFromScales(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Doubles &scales) {
+Target targetFromScales(NodeImporter &n, llvm::ArrayRef<Dim> shape, const Doubles &scales) {
   Target target;
   if (scales.size() != shape.size()) {
     n.fail(llvm::formatv("there are {0} scales for an input of rank {1}", scales.size(), shape.size()));
@@ -75,18 +96,21 @@ Target targetFromScales(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Do
       n.fail(llvm::formatv("scale {0} is not positive", scale));
       return target;
     }
-    if (mlir::ShapedType::isDynamic(dim) && scale != 1.0) {
+    Dim size = dim.isKnown()  ? Dim(scaledSize(n, dim.value(), scale, 0.0))
+               : scale == 1.0 ? dim
+                              : scaledOpenSize(dim, scale);
+    if (size.isUnknown() && scale != 1.0) {
       n.unsupported("a resized dim is open: fix it with --input_shapes");
       return target;
     }
-    target.sizes.push_back(mlir::ShapedType::isDynamic(dim) ? -1 : scaledSize(n, dim, scale, 0.0));
+    target.sizes.push_back(size);
     target.scales.push_back(scale);
   }
   return target;
 }
 
 /// Uses the given sizes, or with keep_aspect_ratio_policy a single scale for all of |axes|.
-Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Ints &sizes,
+Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<Dim> shape, llvm::ArrayRef<Dim> sizes,
                        llvm::ArrayRef<int64_t> axes) {
   Target target;
   std::string policy = n.stringAttr("keep_aspect_ratio_policy", "stretch");
@@ -95,12 +119,15 @@ Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Int
     return target;
   }
   for (auto [dim, size] : llvm::zip_equal(shape, sizes)) {
-    if (mlir::ShapedType::isDynamic(dim)) {
+    auto ratio = dim.isKnown() && size.isKnown()
+                     ? std::optional(static_cast<double>(size.value()) / static_cast<double>(dim.value()))
+                     : constantRatio(size, dim);
+    if (!ratio) {
       n.unsupported("sizes are given for an open dim: fix it with --input_shapes");
       return target;
     }
     target.sizes.push_back(size);
-    target.scales.push_back(static_cast<double>(size) / static_cast<double>(dim));
+    target.scales.push_back(*ratio);
   }
   if (policy == "stretch" || axes.empty()) {
     return target;
@@ -111,7 +138,11 @@ Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Int
     scale = smallest ? std::min(scale, target.scales[axis]) : std::max(scale, target.scales[axis]);
   }
   for (int64_t axis : axes) {
-    target.sizes[axis] = scaledSize(n, shape[axis], scale, 0.5);
+    if (!shape[axis].isKnown()) {
+      n.unsupported("keep_aspect_ratio_policy is given for an open dim: fix it with --input_shapes");
+      return target;
+    }
+    target.sizes[axis] = scaledSize(n, shape[axis].value(), scale, 0.5);
     target.scales[axis] = scale;
   }
   return target;
@@ -124,19 +155,21 @@ void emitResize(NodeImporter &n, const Target &target, ResizeMode mode, ResizeCo
   }
   Value x = n.input(0);
   bool antialias = n.intAttr("antialias", 0) != 0;
-  if (NodeImporter::shape(x) == llvm::ArrayRef<int64_t>(target.sizes) && coord != ResizeCoord::tf_crop_and_resize &&
+  if (NodeImporter::hasSizes(x, target.sizes) && coord != ResizeCoord::tf_crop_and_resize &&
       llvm::all_of(target.scales, [](double s) { return s == 1.0; })) {
     n.setOutput(0, x);
     return;
   }
-  n.setOutput(0, n.create<ResizeOp>(x, n.b.getDenseI64ArrayAttr(target.sizes), n.b.getDenseF64ArrayAttr(target.scales),
-                                    ResizeModeAttr::get(n.b.getContext(), mode),
-                                    ResizeCoordAttr::get(n.b.getContext(), coord),
-                                    ResizeRoundAttr::get(n.b.getContext(), round),
-                                    n.b.getF64FloatAttr(n.floatAttr("cubic_coeff_a", -0.75)),
-                                    n.b.getBoolAttr(n.intAttr("exclude_outside", 0) != 0),
-                                    n.b.getF64FloatAttr(n.floatAttr("extrapolation_value", 0.0)),
-                                    n.b.getDenseF64ArrayAttr(roi), n.b.getBoolAttr(antialias)));
+  SizeList sizes = makeSizeList(target.sizes, n.b.getContext());
+  auto op = ResizeOp::create(
+      n.b, n.loc, NodeImporter::placeholder(n.b), x, n.b.getDenseI64ArrayAttr(sizes.numbers),
+      n.b.getDenseF64ArrayAttr(target.scales), ResizeModeAttr::get(n.b.getContext(), mode),
+      ResizeCoordAttr::get(n.b.getContext(), coord), ResizeRoundAttr::get(n.b.getContext(), round),
+      n.b.getF64FloatAttr(n.floatAttr("cubic_coeff_a", -0.75)), n.b.getBoolAttr(n.intAttr("exclude_outside", 0) != 0),
+      n.b.getF64FloatAttr(n.floatAttr("extrapolation_value", 0.0)), n.b.getDenseF64ArrayAttr(roi),
+      n.b.getBoolAttr(antialias));
+  setDims(op, kDimsAttr, sizes.dims);
+  n.setOutput(0, n.finish(op).front());
 }
 
 /// Expands a list with one entry per axis in |axes| to all dims. The other entries are those of |fill|.
@@ -155,7 +188,7 @@ List spread(NodeImporter &n, const List &values, llvm::ArrayRef<int64_t> axes, L
 /// Resize 11 and newer: X, roi, scales, sizes. Since 18 also axes.
 void resize(NodeImporter &n) {
   Value x = n.input(0);
-  auto shape = NodeImporter::shape(x);
+  auto shape = NodeImporter::sizes(x);
   int64_t rank = NodeImporter::rank(x);
   Ints axes = n.normalizeAxes(n.intsAttr("axes"), rank);
   if (n.failed()) {
@@ -173,7 +206,7 @@ void resize(NodeImporter &n) {
   } else if (!scales.empty()) {
     target = targetFromScales(n, shape, spread(n, scales, axes, Doubles(rank, 1.0)));
   } else if (n.hasInput(3)) {
-    target = targetFromSizes(n, shape, spread(n, n.constantInts(3, "the list of sizes"), axes, Ints(shape)), axes);
+    target = targetFromSizes(n, shape, spread(n, n.sizesInput(3, "the list of sizes"), axes, shape), axes);
   } else {
     n.fail("neither scales nor sizes are given");
   }
@@ -200,7 +233,7 @@ void upsample(NodeImporter &n) {
   Value x = n.input(0);
   Doubles scales = n.hasInput(1) ? n.constantDoubles(1, "the list of scales") : n.floatsAttr("scales");
   ResizeMode mode = modeOf(n);
-  emitResize(n, targetFromScales(n, NodeImporter::shape(x), scales), mode, ResizeCoord::asymmetric, ResizeRound::floor,
+  emitResize(n, targetFromScales(n, NodeImporter::sizes(x), scales), mode, ResizeCoord::asymmetric, ResizeRound::floor,
              {});
 }
 
@@ -210,7 +243,7 @@ void blockedUpsample(NodeImporter &n) {
   Ints factors = n.intsAttr("scales");
   ResizeMode mode = modeOf(n);
   ResizeCoord coord = mode == ResizeMode::nearest ? ResizeCoord::asymmetric : coordOf(n);
-  emitResize(n, targetFromScales(n, NodeImporter::shape(n.input(0)), Doubles(factors.begin(), factors.end())), mode,
+  emitResize(n, targetFromScales(n, NodeImporter::sizes(n.input(0)), Doubles(factors.begin(), factors.end())), mode,
              coord, ResizeRound::floor, {});
 }
 
@@ -299,7 +332,8 @@ private:
   }
 
   static int64_t elementsOf(llvm::ArrayRef<int64_t> shape) {
-    return std::accumulate(shape.begin(), shape.end(), int64_t(1), detail::mulDims);
+    return std::accumulate(shape.begin(), shape.end(), int64_t(1),
+                           [](int64_t a, int64_t b) { return detail::mulDims(a, b); });
   }
 
   template <typename OpTy>

@@ -61,6 +61,10 @@ void constantOfShape(NodeImporter &n) {
   if (data->type.getElementType().isInteger(1)) {
     splat = mlir::DenseElementsAttr::get(data->type, data->bytes[0] != 0);
   }
+  if (auto sizes = n.openSizes(shape)) {
+    n.setOutput(0, n.expandTo(n.reshape(value, {}), *sizes));
+    return;
+  }
   n.setOutput(0, n.create<ConstantOfShapeOp>(shape, splat));
 }
 
@@ -79,7 +83,29 @@ void sizeOf(NodeImporter &n) {
   n.setOutput(0, n.create<ReduceOp>(dims, ReduceKind::prod, Ints{0}, false));
 }
 
-void range(NodeImporter &n) { n.setOutput(0, n.create<RangeOp>(n.input(0), n.input(1), n.input(2))); }
+/// Imports a range of integers with open bounds as part of the numbers up to its largest limit.
+Value openRange(NodeImporter &n, Dim start, Dim limit) {
+  constexpr int64_t kLongest = int64_t(1) << 20;
+  if (minOf(start) < 0 || maxOf(limit) > kLongest) {
+    n.unsupported(llvm::formatv("the range from {0} to {1} can be negative or longer than {2}: narrow --dims",
+                                toText(start), toText(limit), kLongest));
+    return n.input(0);
+  }
+  Ints numbers(maxOf(limit));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Value all = n.cast(n.intVector(numbers), NodeImporter::elementType(n.input(0)));
+  return n.slice(all, start, max(limit - start, 0), 1);
+}
+
+void range(NodeImporter &n) {
+  auto start = readSizes(n.input(0)), limit = readSizes(n.input(1)), delta = readSizes(n.input(2));
+  if (!n.failed() && start && limit && delta && delta->front().is(1) && !start->front().isUnknown() &&
+      !limit->front().isUnknown() && (start->front().isSymbolic() || limit->front().isSymbolic())) {
+    n.setOutput(0, openRange(n, start->front(), limit->front()));
+    return;
+  }
+  n.setOutput(0, n.create<RangeOp>(n.input(0), n.input(1), n.input(2)));
+}
 
 void eyeLike(NodeImporter &n) {
   Value x = n.input(0);
@@ -105,39 +131,33 @@ void eyeLike(NodeImporter &n) {
 
 //--- reshapes ---
 
-/// Reshapes to |shape|, where -1 is an open entry. With several open entries, the dims come from the input's own shape
-/// in order. This is only correct if each open entry of the result is an open dim of the input.
-Value reshapeTo(NodeImporter &n, Value x, llvm::ArrayRef<int64_t> shape) {
-  if (llvm::count(shape, -1) <= 1) {
-    return n.create<ReshapeOp>(x, Value(), shape);
+/// Reshapes to |sizes|. With several unknown sizes, the dims come from the input's own shape in order. This is only
+/// correct if each unknown size of the result is an unknown size of the input.
+Value reshapeTo(NodeImporter &n, Value x, llvm::ArrayRef<Dim> sizes) {
+  auto isUnknown = [](Dim dim) { return dim.isUnknown(); };
+  if (n.failed() || llvm::count_if(sizes, isUnknown) <= 1) {
+    return n.reshapeTo(x, sizes);
   }
-  auto from = NodeImporter::shape(x);
+  auto from = NodeImporter::sizes(x);
   llvm::SmallVector<Value> entries;
-  size_t next = 0;
-  for (int64_t dim : shape) {
-    if (dim != -1) {
-      entries.push_back(n.intVector({dim}));
+  Ints shape;
+  auto next = from.begin();
+  for (Dim dim : sizes) {
+    shape.push_back(dim.isKnown() ? dim.value() : -1);
+    if (dim.isKnown()) {
+      entries.push_back(n.intVector({dim.value()}));
       continue;
     }
-    while (next < from.size() && !mlir::ShapedType::isDynamic(from[next])) {
-      ++next;
-    }
-    if (next == from.size()) {
+    next = std::find_if(next, from.end(), isUnknown);
+    if (next == from.end() || dim.isSymbolic()) {
       n.unsupported("the result has more open dims than the input: fix them with --input_shapes");
       return x;
     }
-    entries.push_back(n.create<ShapeOp>(x, next, next + 1));
+    int64_t axis = next - from.begin();
+    entries.push_back(n.create<ShapeOp>(x, axis, axis + 1));
     ++next;
   }
   return n.create<ReshapeOp>(x, n.create<ConcatOp>(entries, 0), shape);
-}
-
-/// Reshapes to dims that may be kDynamic, as in types.
-Value reshapeOpen(NodeImporter &n, Value x, Ints dims) {
-  for (int64_t &dim : dims) {
-    dim = mlir::ShapedType::isDynamic(dim) ? -1 : dim;
-  }
-  return n.failed() ? x : reshapeTo(n, x, dims);
 }
 
 /// Reshapes to a target that depends on open dims. Its known entries go to `shape`.
@@ -150,21 +170,24 @@ void reshapeAtRunTime(NodeImporter &n, Value x, Value target) {
                       n.inputName(1)));
     return;
   }
-  auto from = NodeImporter::shape(x);
-  auto known = knownInts(target);
-  Ints shape;
+  auto from = NodeImporter::sizes(x), known = llvm::SmallVector<Dim>(numElements(type), mlir::ShapedType::kDynamic);
+  if (auto read = readSizes(target)) {
+    known = *read;
+  }
   bool copies = n.intAttr("allowzero", 0) == 0;
-  for (int64_t i = 0; i < type.getNumElements(); ++i) {
-    std::optional<int64_t> dim = known ? (*known)[i] : std::nullopt;
-    if (dim == 0 && copies) {
-      dim = i < static_cast<int64_t>(from.size()) && !mlir::ShapedType::isDynamic(from[i]) ? std::optional(from[i])
-                                                                                           : std::nullopt;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (copies && known[i].is(0)) {
+      known[i] = i < from.size() ? from[i] : Dim(mlir::ShapedType::kDynamic);
     }
-    shape.push_back(dim.value_or(-1));
+    known[i] = known[i].is(-1) ? Dim(mlir::ShapedType::kDynamic) : known[i];
   }
   // If one entry is left open, the other entries determine it.
-  bool decided = llvm::count(shape, -1) <= 1;
-  n.setOutput(0, n.create<ReshapeOp>(x, decided ? Value() : target, shape));
+  if (llvm::count_if(known, [](Dim dim) { return dim.isUnknown(); }) <= 1) {
+    n.setOutput(0, n.reshapeTo(x, known));
+    return;
+  }
+  auto shape = llvm::map_to_vector(known, [](Dim dim) { return dim.isKnown() ? dim.value() : int64_t(-1); });
+  n.setOutput(0, n.create<ReshapeOp>(x, target, shape));
 }
 
 /// 0 copies the dim of x (unless allowzero is set), and -1 is the remaining size.
@@ -176,7 +199,7 @@ void reshape(NodeImporter &n) {
     return;
   }
   bool allowZero = n.intAttr("allowzero", 0) != 0;
-  if (!target && allowZero) {
+  if (!target && allowZero && !n.openSizes(given)) {
     n.constantInts(1, "the shape of allowzero = 1"); // in Top, a 0 known only at run time means a copy
     return;
   }
@@ -184,40 +207,42 @@ void reshape(NodeImporter &n) {
     reshapeAtRunTime(n, x, given);
     return;
   }
-  Ints shape;
-  auto from = NodeImporter::shape(x);
+  auto from = NodeImporter::sizes(x);
+  llvm::SmallVector<Dim> shape;
   for (auto [i, dim] : llvm::enumerate(*target)) {
     if (dim == 0 && !allowZero) {
       if (i >= from.size()) {
         n.fail(llvm::formatv("entry {0} of the shape is 0 (copy), but the input has rank {1}", i, from.size()));
         return;
       }
-      dim = from[i];
+      shape.push_back(from[i]);
+      continue;
     }
-    shape.push_back(mlir::ShapedType::isDynamic(dim) ? -1 : dim);
+    shape.push_back(dim == -1 ? Dim(mlir::ShapedType::kDynamic) : Dim(dim));
   }
-  if (llvm::count(shape, -1) == 0 && from == llvm::ArrayRef<int64_t>(shape)) {
-    n.setOutput(0, x);
-    return;
-  }
-  n.setOutput(0, reshapeTo(n, x, shape));
+  n.setOutput(0, NodeImporter::hasSizes(x, shape) ? x : reshapeTo(n, x, shape));
 }
 
 void flatten(NodeImporter &n) {
   Value x = n.input(0);
-  auto shape = NodeImporter::shape(x);
+  auto shape = NodeImporter::sizes(x);
   int64_t rank = NodeImporter::rank(x), axis = n.intAttr("axis", 1);
   axis = axis == rank ? rank : n.normalizeAxis(axis, rank);
-  auto product = [](llvm::ArrayRef<int64_t> dims) {
-    return std::accumulate(dims.begin(), dims.end(), int64_t(1), detail::mulDims);
+  auto product = [](llvm::ArrayRef<Dim> dims) {
+    Dim count = 1;
+    for (Dim dim : dims) {
+      count = detail::mulDims(count, dim);
+    }
+    return count;
   };
-  int64_t outer = product(shape.take_front(axis)), inner = product(shape.drop_front(axis));
-  if (mlir::ShapedType::isDynamic(outer) && mlir::ShapedType::isDynamic(inner)) {
+  Dim outer = product(llvm::ArrayRef(shape).take_front(axis)), inner = product(llvm::ArrayRef(shape).drop_front(axis));
+  if (outer.isUnknown() && inner.isUnknown()) {
     n.unsupported(
         "flattening dims that are open on both sides of the axis is not supported: fix them with --input_shapes");
     return;
   }
-  n.setOutput(0, n.reshape(x, {outer, inner}));
+  llvm::SmallVector<Dim> result{outer, inner};
+  n.setOutput(0, NodeImporter::hasSizes(x, result) ? x : n.reshapeTo(x, result));
 }
 
 Ints axesAttrOrInput(NodeImporter &n) {
@@ -226,40 +251,42 @@ Ints axesAttrOrInput(NodeImporter &n) {
 
 void squeeze(NodeImporter &n) {
   Value x = n.input(0);
-  auto shape = NodeImporter::shape(x);
+  auto shape = NodeImporter::sizes(x);
   Ints axes = n.normalizeAxes(axesAttrOrInput(n), NodeImporter::rank(x));
   if (axes.empty()) {
     for (auto [d, dim] : llvm::enumerate(shape)) {
-      if (dim == 1) {
+      if (dim.is(1)) {
         axes.push_back(d);
       }
     }
   }
-  Ints result;
+  llvm::SmallVector<Dim> result;
   for (auto [d, dim] : llvm::enumerate(shape)) {
     if (!llvm::is_contained(axes, static_cast<int64_t>(d))) {
       result.push_back(dim);
-    } else if (dim != 1 && !mlir::ShapedType::isDynamic(dim)) {
-      n.fail(llvm::formatv("axis {0} has size {1}; only dims of size 1 can be squeezed", d, dim));
+    } else if (!dim.is(1) && !dim.isUnknown()) {
+      n.fail(llvm::formatv("axis {0} has size {1}; only dims of size 1 can be squeezed", d, toText(dim)));
       return;
     }
   }
-  n.setOutput(0, reshapeOpen(n, x, result));
+  n.setOutput(0, reshapeTo(n, x, result));
 }
 
 void unsqueeze(NodeImporter &n) {
   Value x = n.input(0);
   Ints given = axesAttrOrInput(n);
   int64_t rank = NodeImporter::rank(x) + static_cast<int64_t>(given.size());
-  Ints axes = n.normalizeAxes(given, rank), result;
+  Ints axes = n.normalizeAxes(given, rank);
   if (n.failed()) {
     return;
   }
-  auto next = NodeImporter::shape(x).begin();
+  auto shape = NodeImporter::sizes(x);
+  llvm::SmallVector<Dim> result;
+  auto next = shape.begin();
   for (int64_t d = 0; d < rank; ++d) {
-    result.push_back(llvm::is_contained(axes, d) ? 1 : *next++);
+    result.push_back(llvm::is_contained(axes, d) ? Dim(1) : *next++);
   }
-  n.setOutput(0, reshapeOpen(n, x, result));
+  n.setOutput(0, reshapeTo(n, x, result));
 }
 
 void transpose(NodeImporter &n) {
@@ -286,10 +313,51 @@ void concat(NodeImporter &n) {
   n.setOutput(0, inputs.size() == 1 ? inputs[0] : n.create<ConcatOp>(inputs, axis));
 }
 
+/// Positions and steps of a slice along one axis.
+struct AxisSlice {
+  Dim start, size;
+  int64_t step;
+};
+
+/// Returns the slice of a dim of a known size. Negative positions count from the end and are then clamped. Backward
+/// slices are clamped to an element; numpy selects nothing there.
+AxisSlice sliceKnown(int64_t dim, int64_t start, int64_t end, int64_t step) {
+  step = std::clamp<int64_t>(step, -std::max<int64_t>(dim, 1), std::max<int64_t>(dim, 1));
+  start = start < 0 ? std::max<int64_t>(start, -dim - 1) + dim : start;
+  end = end < 0 ? std::max<int64_t>(end, -dim - 1) + dim : end;
+  start = step > 0 ? std::clamp<int64_t>(start, 0, dim) : std::min(std::max<int64_t>(start, 0), dim - 1);
+  end = step > 0 ? std::clamp<int64_t>(end, 0, dim) : std::clamp<int64_t>(end, -1, dim - 1);
+  int64_t size = step > 0 ? (end - start + step - 1) / step : (start - end - step - 1) / -step;
+  size = std::max<int64_t>(size, 0);
+  return {size == 0 ? 0 : start, size, step};
+}
+
+/// Returns the position that |at| stands for in a dim of size |dim|; unknown if its sign depends on the symbols.
+Dim positionIn(Dim dim, Dim at) {
+  constexpr int64_t kFar = int64_t(1) << 41;
+  if (at.isKnown()) {
+    at = std::clamp(at.value(), -kFar, kFar);
+  }
+  return minOf(at) >= 0 ? at : maxOf(at) < 0 ? at + dim : Dim(mlir::ShapedType::kDynamic);
+}
+
+/// Returns the slice of a dim if its size or a position is an expression; an unknown size if it cannot be determined.
+AxisSlice sliceOpen(Dim dim, Dim start, Dim end, int64_t step) {
+  start = positionIn(dim, start), end = positionIn(dim, end);
+  if (step > 0) {
+    start = min(max(start, 0), dim), end = min(max(end, 0), dim);
+    return {start, ceilDiv(max(end - start, 0), step), step};
+  }
+  start = min(max(start, 0), dim - 1), end = max(end, -1);
+  return {start, ceilDiv(max(start - end, 0), -step), step};
+}
+
+using Sizes = llvm::SmallVector<Dim>;
+
 /// Converts ONNX's lists to top.slice's lists with one entry per dim.
-void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes, Ints steps) {
+void makeSlice(NodeImporter &n, const Sizes &starts, const Sizes &ends, Ints axes, Ints steps) {
   Value x = n.input(0);
-  auto shape = NodeImporter::shape(x);
+  auto shape = NodeImporter::sizes(x);
   if (axes.empty()) {
     for (size_t i = 0; i < starts.size(); ++i) {
       axes.push_back(i);
@@ -304,19 +372,19 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
                          starts.size(), ends.size(), axes.size(), steps.size()));
     return;
   }
-  Ints allStarts(shape.size(), 0), allSizes, allSteps(shape.size(), 1);
-  for (int64_t dim : shape) {
-    allSizes.push_back(mlir::ShapedType::isDynamic(dim) ? -1 : dim);
-  }
+  Sizes allStarts(shape.size(), 0), allSizes(shape);
+  Ints allSteps(shape.size(), 1);
   for (auto [i, axis] : llvm::enumerate(axes)) {
-    int64_t dim = shape[axis], step = steps[i], start = starts[i], end = ends[i];
+    Dim dim = shape[axis], start = starts[i], end = ends[i];
+    int64_t step = steps[i];
     if (step == 0) {
       n.fail(llvm::formatv("the step of axis {0} is 0", axis));
       return;
     }
-    if (mlir::ShapedType::isDynamic(dim)) {
-      // Open dims support only "from start to the end" and "all".
-      bool toEnd = step > 0 ? end >= (int64_t(1) << 31) - 1 : end <= -((int64_t(1) << 31) - 1);
+    if (dim.isUnknown()) {
+      // Unknown dims support only "from start to the end" and "all".
+      constexpr int64_t kFar = (int64_t(1) << 31) - 1;
+      bool toEnd = start.isKnown() && end.isKnown() && (step > 0 ? end.value() >= kFar : end.value() <= -kFar);
       if (!toEnd) {
         n.unsupported(
             llvm::formatv("axis {0} is open and the slice does not reach its end: fix it with --input_shapes", axis));
@@ -326,28 +394,44 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
       allSteps[axis] = step;
       continue;
     }
-    // Negative positions count from the end and are then clamped. Backward slices are clamped to an element; numpy
-    // selects nothing there.
-    step = std::clamp<int64_t>(step, -std::max<int64_t>(dim, 1), std::max<int64_t>(dim, 1));
-    start = start < 0 ? std::max<int64_t>(start, -dim - 1) + dim : start;
-    end = end < 0 ? std::max<int64_t>(end, -dim - 1) + dim : end;
-    start = step > 0 ? std::clamp<int64_t>(start, 0, dim) : std::min(std::max<int64_t>(start, 0), dim - 1);
-    end = step > 0 ? std::clamp<int64_t>(end, 0, dim) : std::clamp<int64_t>(end, -1, dim - 1);
-    int64_t size = step > 0 ? (end - start + step - 1) / step : (start - end - step - 1) / -step;
-    allSizes[axis] = std::max<int64_t>(size, 0);
-    allStarts[axis] = allSizes[axis] == 0 ? 0 : start;
-    allSteps[axis] = step;
+    bool isKnown = dim.isKnown() && start.isKnown() && end.isKnown();
+    AxisSlice slice =
+        isKnown ? sliceKnown(dim.value(), start.value(), end.value(), step) : sliceOpen(dim, start, end, step);
+    if (slice.size.isUnknown()) {
+      n.unsupported(llvm::formatv("the slice from {0} to {1} of axis {2} of size {3} has no size that is known for the "
+                                  "whole range: narrow or fix the dims with --dims",
+                                  toText(start), toText(end), axis, toText(dim)));
+      return;
+    }
+    allStarts[axis] = slice.start, allSizes[axis] = slice.size, allSteps[axis] = slice.step;
   }
-  n.setOutput(0, n.create<SliceOp>(x, allStarts, allSizes, allSteps));
+  n.setOutput(0, n.slice(x, allStarts, allSizes, allSteps));
 }
 
+Sizes toSizes(const Ints &numbers) { return Sizes(numbers.begin(), numbers.end()); }
+
 void sliceAttributes(NodeImporter &n) {
-  makeSlice(n, n.intsAttr("starts"), n.intsAttr("ends"), n.intsAttr("axes"), {});
+  makeSlice(n, toSizes(n.intsAttr("starts")), toSizes(n.intsAttr("ends")), n.intsAttr("axes"), {});
 }
 
 void slice(NodeImporter &n) {
-  makeSlice(n, n.constantInts(1, "starts"), n.constantInts(2, "ends"),
-            n.hasInput(3) ? n.constantInts(3, "axes") : Ints(), n.hasInput(4) ? n.constantInts(4, "steps") : Ints());
+  makeSlice(n, n.sizesInput(1, "starts"), n.sizesInput(2, "ends"), n.hasInput(3) ? n.constantInts(3, "axes") : Ints(),
+            n.hasInput(4) ? n.constantInts(4, "steps") : Ints());
+}
+
+/// Splits a dim of an open size into |parts| equal parts.
+void splitOpen(NodeImporter &n, int64_t axis, Dim dim, int64_t parts) {
+  Value x = n.input(0);
+  if (dim.isUnknown() || !isMultipleOf(dim, parts)) {
+    n.unsupported(llvm::formatv("axis {0} is open: fix it with --input_shapes", axis));
+    return;
+  }
+  Sizes starts(NodeImporter::rank(x), 0), extents = NodeImporter::sizes(x);
+  extents[axis] = floorDiv(dim, parts);
+  for (int64_t i = 0; i < parts; ++i) {
+    n.setOutput(i, parts == 1 ? x : n.slice(x, starts, extents, Ints(starts.size(), 1)));
+    starts[axis] += extents[axis];
+  }
 }
 
 void split(NodeImporter &n) {
@@ -359,7 +443,8 @@ void split(NodeImporter &n) {
     return;
   }
   if (mlir::ShapedType::isDynamic(dim)) {
-    n.unsupported(llvm::formatv("axis {0} is open: fix it with --input_shapes", axis));
+    bool isEven = sizes.empty() && parts > 0;
+    splitOpen(n, axis, isEven ? NodeImporter::sizes(x)[axis] : Dim(mlir::ShapedType::kDynamic), parts);
     return;
   }
   if (sizes.empty() && parts > 0) {
@@ -382,36 +467,30 @@ void split(NodeImporter &n) {
                          dim));
     return;
   }
-  Ints starts(NodeImporter::rank(x), 0), steps(NodeImporter::rank(x), 1), extents;
-  for (int64_t d : NodeImporter::shape(x)) {
-    extents.push_back(mlir::ShapedType::isDynamic(d) ? -1 : d);
-  }
+  Sizes starts(NodeImporter::rank(x), 0), extents = NodeImporter::sizes(x);
   for (auto [i, size] : llvm::enumerate(sizes)) {
     extents[axis] = size;
-    n.setOutput(i, sizes.size() == 1 ? x : n.create<SliceOp>(x, starts, extents, steps));
+    n.setOutput(i, sizes.size() == 1 ? x : n.slice(x, starts, extents, Ints(starts.size(), 1)));
     starts[axis] += size;
   }
 }
 
 /// Crops |x| by the negative |pads|, and sets these to 0.
 Value cropped(NodeImporter &n, Value x, Ints &pads) {
-  Ints starts, sizes(NodeImporter::shape(x));
+  Sizes starts, sizes = NodeImporter::sizes(x);
   size_t rank = sizes.size();
   bool isCut = llvm::any_of(pads, [](int64_t pad) { return pad < 0; });
   auto cutBy = [](int64_t pad) { return -std::clamp<int64_t>(pad, -(int64_t(1) << 40), 0); };
   for (size_t d = 0; d < rank; ++d) {
     starts.push_back(cutBy(pads[d]));
-    if (int64_t less = starts.back() + cutBy(pads[rank + d]); mlir::ShapedType::isDynamic(sizes[d])) {
-      sizes[d] = -1;
-      if (less > 0) {
-        n.unsupported(llvm::formatv("axis {0} is open and is cropped: fix it with --input_shapes", d));
-      }
-    } else {
-      sizes[d] = std::max<int64_t>(sizes[d] - less, 0);
+    int64_t less = cutBy(pads[d]) + cutBy(pads[rank + d]);
+    if (sizes[d].isUnknown() && less > 0) {
+      n.unsupported(llvm::formatv("axis {0} is open and is cropped: fix it with --input_shapes", d));
     }
+    sizes[d] = less > 0 ? max(sizes[d] - less, 0) : sizes[d];
     pads[d] = std::max<int64_t>(pads[d], 0), pads[rank + d] = std::max<int64_t>(pads[rank + d], 0);
   }
-  return isCut ? Value(n.create<SliceOp>(x, starts, sizes, Ints(rank, 1))) : x;
+  return isCut ? n.slice(x, starts, sizes, Ints(rank, 1)) : x;
 }
 
 void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
@@ -470,16 +549,39 @@ void expand(NodeImporter &n) {
     n.unsupported("the shape has no fixed number of entries: fix the dims it depends on with --input_shapes");
     return;
   }
-  auto known = knownInts(target);
+  if (auto sizes = n.openSizes(target)) {
+    n.setOutput(0, n.expandTo(x, *sizes));
+    return;
+  }
+  auto known = readSizes(target);
   Ints shape;
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
-    shape.push_back(known ? (*known)[i].value_or(-1) : -1);
+    shape.push_back(known && (*known)[i].isKnown() ? (*known)[i].value() : -1);
   }
   n.setOutput(0, n.create<ExpandOp>(x, target, shape));
 }
 
+/// Repeats dims of size 1 an open number of times.
+void tileOpen(NodeImporter &n, const Sizes &repeats) {
+  Value x = n.input(0);
+  auto sizes = NodeImporter::sizes(x);
+  for (size_t d = 0; d < repeats.size() && d < sizes.size(); ++d) {
+    if (!sizes[d].is(1) && !repeats[d].is(1)) {
+      n.unsupported(llvm::formatv("axis {0} of size {1} is repeated {2} times: fix the dims with --dims", d,
+                                  toText(sizes[d]), toText(repeats[d])));
+      return;
+    }
+    sizes[d] = sizes[d].is(1) ? repeats[d] : sizes[d];
+  }
+  n.setOutput(0, n.expandTo(x, sizes));
+}
+
 void tile(NodeImporter &n) {
   Value x = n.input(0);
+  if (auto open = n.openSizes(n.input(1))) {
+    tileOpen(n, *open);
+    return;
+  }
   Ints repeats = n.constantInts(1, "the list of repeats");
   n.setOutput(0, n.create<TileOp>(x, repeats));
 }

@@ -1,4 +1,4 @@
-//===- ShapeArithmetic.cpp - Known values of shapes with open dims --------===//
+//===- ShapeArithmetic.cpp - Sizes that a graph computes ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 
@@ -6,7 +6,6 @@
 #include "top_dialect/IR/TopOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/MathExtras.h"
 
 using mlir::Value;
 
@@ -14,25 +13,23 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
+using Sizes = llvm::SmallVector<Dim>;
+using Result = std::optional<Sizes>;
+
 /// Shapes are short. Longer vectors are data.
 constexpr int64_t kMaxElements = 32;
 
-PartialInts dimsOf(ShapeOp op) {
-  PartialInts dims;
-  auto shape = mlir::cast<mlir::RankedTensorType>(op.getX().getType()).getShape();
-  for (int64_t dim : shape.slice(op.getStart(), op.getEnd() - op.getStart())) {
-    dims.push_back(mlir::ShapedType::isDynamic(dim) ? std::nullopt : std::optional(dim));
-  }
-  return dims;
+Result dimsOf(ShapeOp op) {
+  return Sizes(llvm::ArrayRef(Shape(op.getX()).dims()).slice(op.getStart(), op.getEnd() - op.getStart()));
 }
 
-std::optional<PartialInts> gathered(GatherOp op, unsigned depth) {
-  auto table = knownInts(op.getX(), depth);
+Result gathered(GatherOp op, unsigned depth) {
+  Result table = readSizes(op.getX(), depth);
   auto indices = getConstantInts(op.getIndices());
-  if (!table || !indices || mlir::cast<mlir::RankedTensorType>(op.getX().getType()).getRank() != 1) {
+  if (!table || !indices || Shape(op.getX()).rank() != 1) {
     return std::nullopt;
   }
-  PartialInts result;
+  Sizes result;
   auto size = static_cast<int64_t>(table->size());
   for (int64_t index : *indices) {
     int64_t position = index < 0 ? index + size : index;
@@ -44,22 +41,22 @@ std::optional<PartialInts> gathered(GatherOp op, unsigned depth) {
   return result;
 }
 
-std::optional<PartialInts> sliced(SliceOp op, unsigned depth) {
-  auto all = knownInts(op.getX(), depth);
+Result sliced(SliceOp op, unsigned depth) {
+  Result all = readSizes(op.getX(), depth);
   if (!all || op.getStarts().size() != 1 || op.getSizes()[0] < 0) {
     return std::nullopt;
   }
-  PartialInts result;
+  Sizes result;
   for (int64_t i = 0; i < op.getSizes()[0]; ++i) {
     result.push_back((*all)[op.getStarts()[0] + i * op.getSteps()[0]]);
   }
   return result;
 }
 
-std::optional<PartialInts> joined(ConcatOp op, unsigned depth) {
-  PartialInts result;
+Result joined(ConcatOp op, unsigned depth) {
+  Sizes result;
   for (Value input : op.getInputs()) {
-    auto part = knownInts(input, depth);
+    Result part = readSizes(input, depth);
     if (!part) {
       return std::nullopt;
     }
@@ -68,67 +65,111 @@ std::optional<PartialInts> joined(ConcatOp op, unsigned depth) {
   return result;
 }
 
+/// Repeats a single element as often as |op| has elements.
+Result expanded(ExpandOp op, unsigned depth) {
+  Result from = readSizes(op.getX(), depth);
+  int64_t count = numElements(op.getY());
+  return from && from->size() == 1 ? Sizes(count, from->front()) : from;
+}
+
+/// Returns entry |i| of a list, or its only one.
+Dim elementAt(const Sizes &list, size_t i) { return list[list.size() == 1 ? 0 : i]; }
+
 /// Applies an elementwise op to operands of the same size, or with a single element on one side.
 template <typename Combine>
-std::optional<PartialInts> combined(mlir::Operation *op, unsigned depth, Combine combine) {
-  auto a = knownInts(op->getOperand(0), depth);
-  auto b = knownInts(op->getOperand(1), depth);
+Result combined(mlir::Operation *op, unsigned depth, Combine combine) {
+  Result a = readSizes(op->getOperand(0), depth), b = readSizes(op->getOperand(1), depth);
   if (!a || !b || a->empty() || b->empty() || (a->size() != b->size() && a->size() != 1 && b->size() != 1)) {
     return std::nullopt;
   }
-  PartialInts result;
+  Sizes result;
   for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
-    std::optional<int64_t> x = (*a)[a->size() == 1 ? 0 : i];
-    std::optional<int64_t> y = (*b)[b->size() == 1 ? 0 : i];
-    result.push_back(x && y ? combine(*x, *y) : std::nullopt);
+    result.push_back(combine(elementAt(*a, i), elementAt(*b, i)));
   }
   return result;
 }
 
-std::optional<int64_t> add(int64_t a, int64_t b) {
-  int64_t result = 0;
-  return llvm::AddOverflow(a, b, result) ? std::nullopt : std::optional(result);
+/// Rounds towards zero, so the operands must not be negative.
+Dim divide(Dim a, Dim b) {
+  if (a.isKnown() && b.isKnown()) {
+    return b.value() > 0 ? Dim(a.value() / b.value()) : Dim(mlir::ShapedType::kDynamic);
+  }
+  return minOf(a) >= 0 ? floorDiv(a, b) : Dim(mlir::ShapedType::kDynamic);
 }
 
-std::optional<int64_t> subtract(int64_t a, int64_t b) {
-  int64_t result = 0;
-  return llvm::SubOverflow(a, b, result) ? std::nullopt : std::optional(result);
+/// Returns whether two sizes are equal; nothing if that depends on the symbols.
+std::optional<bool> areEqual(Dim a, Dim b) {
+  if (sameSize(a, b)) {
+    return true;
+  }
+  SizeRange difference = rangeOf(a - b);
+  return difference.min > 0 || difference.max < 0 ? std::optional(false) : std::nullopt;
 }
 
-std::optional<int64_t> multiply(int64_t a, int64_t b) {
-  int64_t result = 0;
-  return llvm::MulOverflow(a, b, result) ? std::nullopt : std::optional(result);
+/// Reads a where op whose condition compares sizes, which exporters use to replace -1 in a shape.
+Result selected(WhereOp op, unsigned depth) {
+  auto compare = op.getCond().getDefiningOp<CompareOp>();
+  Result yes = readSizes(op.getA(), depth), no = readSizes(op.getB(), depth);
+  if (!compare || compare.getKind() != CompareKind::eq || !yes || !no || yes->size() != no->size()) {
+    return std::nullopt;
+  }
+  Result a = readSizes(compare.getA(), depth), b = readSizes(compare.getB(), depth);
+  auto fits = [&](const Result &list) { return list && (list->size() == 1 || list->size() == yes->size()); };
+  if (!fits(a) || !fits(b)) {
+    return std::nullopt;
+  }
+  Sizes result;
+  for (size_t i = 0; i < yes->size(); ++i) {
+    std::optional<bool> equal = areEqual(elementAt(*a, i), elementAt(*b, i));
+    result.push_back(!equal ? Dim(mlir::ShapedType::kDynamic) : *equal ? (*yes)[i] : (*no)[i]);
+  }
+  return result;
 }
 
-std::optional<int64_t> divide(int64_t a, int64_t b) { return b > 0 ? std::optional(a / b) : std::nullopt; }
+Result product(ReduceOp op, unsigned depth) {
+  Result factors = readSizes(op.getX(), depth);
+  if (!factors || op.getKind() != ReduceKind::prod || op.getAxes().empty()) {
+    return std::nullopt;
+  }
+  Dim count = 1;
+  for (Dim factor : *factors) {
+    count *= factor;
+  }
+  return Sizes{count};
+}
 
 } // namespace
 
-std::optional<PartialInts> knownInts(Value value, unsigned depth) {
+Result readSizes(Value value, unsigned depth) {
   auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
-  if (!type.getElementType().isSignlessInteger(64) || !type.hasStaticShape() || type.getRank() > 1 ||
-      type.getNumElements() > kMaxElements) {
+  mlir::Type element = type.getElementType();
+  bool isInteger = element.isSignlessInteger(64) || element.isSignlessInteger(32);
+  if (!isInteger || type.getRank() > 1 || knownNumElements(type).value_or(kMaxElements + 1) > kMaxElements) {
     return std::nullopt;
   }
   if (auto constant = getConstantInts(value)) {
-    return PartialInts(constant->begin(), constant->end());
+    return Sizes(constant->begin(), constant->end());
   }
   mlir::Operation *op = value.getDefiningOp();
   if (!op || depth == 0) {
     return std::nullopt;
   }
   --depth;
-  using Result = std::optional<PartialInts>;
   return llvm::TypeSwitch<mlir::Operation *, Result>(op)
       .Case([&](ShapeOp shape) { return dimsOf(shape); })
       .Case([&](GatherOp gather) { return gathered(gather, depth); })
       .Case([&](SliceOp slice) { return sliced(slice, depth); })
       .Case([&](ConcatOp concat) { return joined(concat, depth); })
-      .Case([&](ReshapeOp reshape) { return knownInts(reshape.getX(), depth); })
-      .Case([&](CastOp cast) { return knownInts(cast.getX(), depth); })
-      .Case([&](AddOp) { return combined(op, depth, add); })
-      .Case([&](SubOp) { return combined(op, depth, subtract); })
-      .Case([&](MulOp) { return combined(op, depth, multiply); })
+      .Case([&](ReshapeOp reshape) { return readSizes(reshape.getX(), depth); })
+      .Case([&](ExpandOp expand) { return expanded(expand, depth); })
+      .Case([&](WhereOp where) { return selected(where, depth); })
+      .Case([&](ReduceOp reduce) { return product(reduce, depth); })
+      .Case([&](CastOp cast) { return readSizes(cast.getX(), depth); })
+      .Case([&](AddOp) { return combined(op, depth, [](Dim a, Dim b) { return a + b; }); })
+      .Case([&](SubOp) { return combined(op, depth, [](Dim a, Dim b) { return a - b; }); })
+      .Case([&](MulOp) { return combined(op, depth, [](Dim a, Dim b) { return a * b; }); })
+      .Case([&](MinOp) { return combined(op, depth, [](Dim a, Dim b) { return min(a, b); }); })
+      .Case([&](MaxOp) { return combined(op, depth, [](Dim a, Dim b) { return max(a, b); }); })
       .Case([&](DivOp) { return combined(op, depth, divide); })
       .Default(Result());
 }

@@ -1,0 +1,19 @@
+//===- OpenDims.h - Open dims of inputs become symbols ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_OPENDIMS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_OPENDIMS_H
+
+#include "top_dialect/Import/Onnx/OnnxInputs.h"
+
+namespace tessera::top::onnx_import {
+
+/// Gives the open dims of |inputs| the sizes of |ranges|: a symbol for a range, a number for a single size. A dim is
+/// named by its dim_param or, if it has none, by INPUT.AXIS; dims with the same name are the same size. A dim_param
+/// that is a sum of names and numbers becomes that sum. |opened| receives the ranges that were used. Fails if a name is
+/// unknown or not open, or if a dim stays open.
+llvm::Error declareDims(llvm::MutableArrayRef<Input> inputs, const DimRanges &ranges, mlir::MLIRContext *context,
+                        const std::function<void(llvm::StringRef, const DimRange &)> &opened);
+
+} // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_OPENDIMS_H

@@ -1,0 +1,30 @@
+//===- SizeAssumptions.h - Sizes that a network needs to be equal -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEASSUMPTIONS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEASSUMPTIONS_H
+
+#include "top_dialect/IR/ShapeInference.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <vector>
+
+namespace tessera::top::onnx_import {
+
+/// Symbols of inputs and the sizes that replace them, in order of replacement.
+using ReplacedSymbols = std::vector<std::pair<SizeSymbolAttr, Dim>>;
+
+/// Makes two |sizes| that |op| needs to be equal one size: if one is a symbol of an input, or a multiple of it,
+/// replaces the symbol in the function around |op| and adds it to |replaced|. Returns false if neither is, or if |op|
+/// is not directly in the function.
+bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, ReplacedSymbols &replaced);
+
+/// Replaces the symbols in |function| again, as handlers may have kept sizes from before a replacement.
+void replaceAgain(mlir::func::FuncOp function, const ReplacedSymbols &replaced);
+
+/// Returns what the user can do if |sizes| must be equal but are not known to be.
+std::string adviceFor(const detail::UnequalSizes &sizes);
+
+} // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEASSUMPTIONS_H
