@@ -1,6 +1,7 @@
 //===- Evaluator.cpp - Runs Top functions and single ops on host tensors ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Reference/Evaluator.h"
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
@@ -51,6 +52,18 @@ LogicalResult checkNames(mlir::func::FuncOp function, const TensorMap &inputs) {
   return success();
 }
 
+/// Returns a copy of |function| in which each symbol is the number that the sizes of |inputs| give.
+llvm::FailureOr<mlir::OwningOpRef<mlir::func::FuncOp>> bindSymbols(mlir::func::FuncOp function,
+                                                                   llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes) {
+  llvm::DenseMap<mlir::Attribute, int64_t> values;
+  if (failed(readSymbols(function, shapes, values))) {
+    return failure();
+  }
+  mlir::OwningOpRef<mlir::func::FuncOp> bound(function.clone());
+  replaceSymbols(*bound, [&](SizeSymbolAttr symbol) { return tessera::Dim(values.at(symbol)); });
+  return bound;
+}
+
 } // namespace
 
 llvm::FailureOr<TensorMap> Evaluator::run(mlir::func::FuncOp function, const TensorMap &inputs) {
@@ -62,6 +75,7 @@ llvm::FailureOr<TensorMap> Evaluator::run(mlir::func::FuncOp function, const Ten
   }
   tensors.clear();
   deaths.clear();
+  llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
   for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
     std::string name = argumentName(function, i);
     auto input = inputs.find(name);
@@ -73,7 +87,14 @@ llvm::FailureOr<TensorMap> Evaluator::run(mlir::func::FuncOp function, const Ten
       return function.emitError("input '")
              << name << "' has type " << input->second.getType() << ", expected " << declared;
     }
-    tensors.try_emplace(argument, input->second);
+    shapes.emplace_back(input->second.getShape());
+  }
+  if (!symbolsOf(function).empty()) {
+    auto bound = bindSymbols(function, shapes);
+    return failed(bound) ? llvm::FailureOr<TensorMap>(failure()) : run(**bound, inputs);
+  }
+  for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+    tensors.try_emplace(argument, inputs.find(argumentName(function, i))->second);
   }
   Tensors results;
   if (failed(runBlock(function.getBody().front(), results))) {
