@@ -4,6 +4,7 @@
 
 #include "quant/Transforms/OpKinds.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <numeric>
@@ -25,20 +26,19 @@ bool isClamped(Op op) {
 
 /// Returns the dim of the reshaped `y` to which the dim `axis` of `x` maps, alone or merged with all dims after it; -1
 /// if there is none.
-int64_t axisAfterReshape(RankedTensorType x, RankedTensorType y, int64_t axis) {
-  if (!x.hasStaticShape() || !y.hasStaticShape()) {
+int64_t axisAfterReshape(Shape x, Shape y, int64_t axis) {
+  if (!x[axis].isKnown()) {
     return -1;
   }
-  int64_t before = ShapedType::getNumElements(x.getShape().take_front(axis)), size = x.getDimSize(axis);
-  for (int64_t i = 0, here = 1; i < y.getRank(); here *= y.getDimSize(i++)) {
-    if (here == before && y.getDimSize(i) >= size && y.getDimSize(i) % size == 0 &&
-        ShapedType::getNumElements(y.getShape().drop_front(i)) ==
-            ShapedType::getNumElements(x.getShape().drop_front(axis))) {
-      int64_t inner = y.getDimSize(i) / size; // values of one channel that lie along the dim now
-      return inner == 1 || ShapedType::getNumElements(y.getShape().drop_front(i + 1)) * inner ==
-                               ShapedType::getNumElements(x.getShape().drop_front(axis + 1))
-                 ? i
-                 : -1;
+  Dim before = countElements(x.dropBack(x.rank() - axis)), here = 1;
+  int64_t size = x[axis].value();
+  for (size_t i = 0; i < y.rank(); here *= y[i++]) {
+    bool holdsChannels = y[i].isKnown() && y[i].value() >= size && y[i].value() % size == 0;
+    if (holdsChannels && sameSize(here, before) &&
+        sameSize(countElements(y.dropFront(i)), countElements(x.dropFront(axis)))) {
+      int64_t inner = y[i].value() / size; // values of one channel that lie along the dim now
+      Dim behind = countElements(y.dropFront(i + 1)) * inner;
+      return inner == 1 || sameSize(behind, countElements(x.dropFront(axis + 1))) ? int64_t(i) : -1;
     }
   }
   return -1;

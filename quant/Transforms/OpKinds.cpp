@@ -5,6 +5,7 @@
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/EpilogueFusion.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -102,19 +103,22 @@ Value rectified(OpBuilder &builder, Operation *op, Value sum) {
 
 Value biasOf(Operation *op) { return op->getNumOperands() > 2 ? op->getOperand(2) : Value(); }
 
+/// Returns a size with each symbol at its likely value; 0 if it is unknown.
+static int64_t likelySize(Dim size) { return size.isUnknown() ? 0 : likelyOf(size); }
+
 int64_t countBlended(Operation *op) {
   int64_t count = 1;
   if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
     for (int64_t axis : reduce.getAxes()) {
-      count *= typeOf(reduce.getX()).getDimSize(axis);
+      count *= likelySize(Shape(reduce.getX())[axis]);
     }
   } else if (auto pool = dyn_cast<top::AvgPoolOp>(op)) {
     for (int64_t size : pool.getKernel()) {
       count *= size;
     }
   } else if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
-    RankedTensorType a = typeOf(matmul.getA());
-    count = a.getDimSize(a.getRank() - (matmul.getTransA() ? 2 : 1));
+    Shape a = matmul.getA();
+    count = likelySize(a[a.rank() - (matmul.getTransA() ? 2 : 1)]);
   }
   return count;
 }
@@ -129,21 +133,18 @@ int64_t reductionLength(Operation *op) {
 
 int64_t countMacs(Operation *op) {
   auto type = dyn_cast_or_null<RankedTensorType>(op->getNumResults() == 1 ? op->getResult(0).getType() : Type());
-  if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) || !type.hasStaticShape()) {
+  if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) || !Shape(type).isDetermined()) {
     return 0;
   }
   if (auto transposed = dyn_cast<top::ConvTransposeOp>(op)) { // each input element is multiplied by all weights of its
                                                               // channel
-    RankedTensorType x = typeOf(transposed.getX()), w = typeOf(transposed.getW());
-    return x.hasStaticShape() ? x.getNumElements() * (w.getNumElements() / std::max<int64_t>(w.getDimSize(0), 1)) : 0;
+    return likelySize(countElements(transposed.getX()) * countElements(Shape(transposed.getW()).dropFront()));
   }
   if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
-    RankedTensorType a = typeOf(matmul.getA());
-    int64_t k = a.getDimSize(a.getRank() - (matmul.getTransA() ? 2 : 1));
-    return ShapedType::isDynamic(k) ? 0 : type.getNumElements() * k;
+    Shape a = matmul.getA();
+    return likelySize(countElements(type) * a[a.rank() - (matmul.getTransA() ? 2 : 1)]);
   }
-  RankedTensorType w = typeOf(op->getOperand(1));
-  return type.getNumElements() * (w.getNumElements() / std::max<int64_t>(w.getDimSize(0), 1));
+  return likelySize(countElements(type) * countElements(Shape(op->getOperand(1)).dropFront()));
 }
 
 bool fusesInto(Value v, Operation *user, llvm::function_ref<bool(Operation *)> takesEpilogue) {

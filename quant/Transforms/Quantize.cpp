@@ -12,6 +12,7 @@
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"
 
@@ -53,8 +54,8 @@ int64_t countElements(ValueRange values, bool constants) {
   int64_t count = 0;
   for (Value value : values) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (type && type.hasStaticShape() && top::isConstant(value) == constants) {
-      count += type.getNumElements();
+    if (type && Shape(type).isDetermined() && top::isConstant(value) == constants) {
+      count += likelyOf(countElements(Shape(type)));
     }
   }
   return count;

@@ -5,6 +5,7 @@
 #include "quant/Transforms/PrecisionAttributes.h"
 #include "quant/Transforms/ResidualWeights.h"
 #include "quant/Transforms/Weights.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -149,7 +150,7 @@ private:
 
   void weigh(Value v, Group &group) {
     SmallVector<Operation *> readers = integerReaders(v);
-    group.elements += cast<RankedTensorType>(v.getType()).getNumElements();
+    group.elements += likelyOf(countElements(v));
     for (Operation *reader : readers) {
       group.macs += reader->getOperand(0) == v ? countMacs(reader) : 0;
     }

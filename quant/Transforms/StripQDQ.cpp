@@ -4,6 +4,7 @@
 
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -34,10 +35,9 @@ StringRef nameOf(Value v) {
 }
 
 int64_t countMacs(top::AttentionOp op) {
-  auto q = cast<RankedTensorType>(op.getQ().getType()), v = cast<RankedTensorType>(op.getV().getType());
-  const int64_t keys = v.getDimSize(v.getRank() - 2), depth = q.getDimSize(q.getRank() - 1);
-  const int64_t rows = q.getNumElements() / std::max<int64_t>(depth, 1);
-  return rows * keys * (depth + v.getDimSize(v.getRank() - 1));
+  Shape q = op.getQ(), v = op.getV();
+  Dim macs = countElements(q.dropBack()) * v[v.rank() - 2] * (q.back() + v.back());
+  return macs.isUnknown() ? 0 : likelyOf(macs);
 }
 
 /// Notes in the forms of its operands that `op` reads them.
