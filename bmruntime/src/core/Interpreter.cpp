@@ -247,12 +247,8 @@ bmrt_code_t StageContext::evalDim(const EvalDimDef &def, bmrt_status_t *status) 
     return readDim(uint32_t(unknown), value, status);
   }
   const DimSlotDef &slot = *stage->dims()->Get(def.slot());
-  const bool isDefined = evaluate(terms, dims, value);
-  if (!isDefined || !isInRange(slot, value)) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT,
-                     "dimension '%.60s' of the net becomes %" PRId64 ", allowed are multiples of %" PRId64
-                     " from %" PRId64 " to %" PRId64 ": give inputs of other shapes",
-                     slot.name()->c_str(), isDefined ? value : -1, slot.divisor(), slot.min(), slot.max());
+  if (!evaluate(terms, dims, value) || !isInRange(slot, value)) {
+    return failOutOfRange(slot, value, status);
   }
   dims[def.slot()] = value;
   return BMRT_OK;

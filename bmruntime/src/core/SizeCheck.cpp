@@ -62,13 +62,7 @@ bool evaluateSize(const KernelContract &contract, uint32_t index, uint64_t const
 bmrt_code_t SizeCheck::checkLaunch(const LaunchDef &launch, const KernelContract &contract, Array<int64_t> &params,
                                    bmrt_status_t *status) const {
   for (uint32_t i = 0; i < contract.paramCount; ++i) {
-    const bm_kernel_param range = contract.param(i);
-    params[i] = dims[launch.dims()->Get(i)];
-    if (params[i] < range.min || params[i] > range.max) {
-      return BMRT_FAIL(status, CORRUPT,
-                       "kernel '%.80s' is given the dim %" PRId64 ", its code takes %" PRId64 " to %" PRId64,
-                       contract.symbol, params[i], range.min, range.max);
-    }
+    params[i] = dims[launch.dims()->Get(i)]; // in the range of the slot, which checkContracts has compared
   }
   const int64_t tiles = launch.tile_count_slot() < 0 ? launch.tile_count() : dims[launch.tile_count_slot()];
   uint64_t wanted = 0;

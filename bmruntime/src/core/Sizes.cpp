@@ -81,6 +81,13 @@ bmrt_code_t bmrt::core::checkInputShapes(const StageDef &stage, const InputShape
   return BMRT_OK;
 }
 
+bmrt_code_t bmrt::core::failOutOfRange(const DimSlotDef &slot, int64_t value, bmrt_status_t *status) {
+  return BMRT_FAIL(status, INVALID_ARGUMENT,
+                   "dimension '%.60s' of the net becomes %" PRId64 ", allowed are multiples of %" PRId64
+                   " from %" PRId64 " to %" PRId64 ": give inputs of other shapes",
+                   slot.name()->c_str(), value, slot.divisor(), slot.min(), slot.max());
+}
+
 bmrt_code_t bmrt::core::classifyDims(StageProgram &program, bmrt_status_t *status) {
   const StageDef &stage = *program.def;
   Array<DimKind> &kinds = program.dimKinds;
@@ -221,16 +228,9 @@ bmrt_code_t Sizes::derive(Vector &vector, bmrt_status_t *status) const {
     if (terms.size() == 0 || findUnknownSlot(terms, vector.dims.data()) >= 0) {
       continue;
     }
-    int64_t value = 0;
-    if (!evaluate(terms, vector.dims.data(), value)) {
-      return BMRT_FAIL(status, CORRUPT, "dimension '%.60s' of the net is undefined for inputs of these shapes",
-                       slot.name()->c_str());
-    }
-    if (!isInRange(slot, value)) {
-      return BMRT_FAIL(status, INVALID_ARGUMENT,
-                       "dimension '%.60s' of the net becomes %" PRId64 ", allowed are multiples of %" PRId64
-                       " from %" PRId64 " to %" PRId64 ": give inputs of other shapes",
-                       slot.name()->c_str(), value, slot.divisor(), slot.min(), slot.max());
+    int64_t value = -1;
+    if (!evaluate(terms, vector.dims.data(), value) || !isInRange(slot, value)) {
+      return failOutOfRange(slot, value, status);
     }
     vector.dims[i] = value;
   }

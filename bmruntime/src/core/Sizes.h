@@ -29,6 +29,8 @@ bmrt_code_t classifyDims(StageProgram &program, bmrt_status_t *status);
 
 /// Returns true if |value| is in the range of |slot| and a multiple of its divisor.
 bool isInRange(const bmodel::DimSlotDef &slot, int64_t value);
+/// Reports that the dim |slot| would have the value |value|, which is not in its range.
+bmrt_code_t failOutOfRange(const bmodel::DimSlotDef &slot, int64_t value, bmrt_status_t *status);
 
 /// The values of a stage's dim slots, and the bytes of its tensors at these values. Remembers the last few vectors of
 /// sizes that passed all checks, so that returning to one of them costs nothing.
