@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "top_dialect/Transforms/Simplify.h"
 #include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Rewrite.h"
 #include "top_dialect/Transforms/Values.h"
@@ -125,7 +126,7 @@ static Value sliceOfSlice(SliceOp op, SliceOp inner, RewriterBase &rewriter) {
     starts.push_back(inner.getStarts()[d] + op.getStarts()[d] * inner.getSteps()[d]);
     steps.push_back(inner.getSteps()[d] * op.getSteps()[d]);
   }
-  return SliceOp::create(rewriter, op.getLoc(), op.getType(), inner.getX(), starts, op.getSizes(), steps);
+  return createSlice(rewriter, op.getLoc(), inner.getX(), starts, Shape(op.getY()).dims(), steps);
 }
 
 static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
@@ -137,17 +138,18 @@ static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
     int64_t start = shape.getStart() + op.getStarts()[0];
     return ShapeOp::create(rewriter, op.getLoc(), op.getType(), shape.getX(), start, start + op.getSizes()[0]);
   }
+  auto inner = dyn_cast<SliceOp>(def);
+  if (inner && Shape(op.getY()).isDetermined() && !op->hasAttr(kStartDimsAttr) && !inner->hasAttr(kStartDimsAttr)) {
+    return sliceOfSlice(op, inner, rewriter);
+  }
   bool isStatic =
       typeOf(op.getX()).hasStaticShape() && typeOf(op.getY()).hasStaticShape() &&
       llvm::all_of(def->getOperandTypes(), [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); });
   if (!isStatic) {
     return {};
   }
-  if (auto concat = dyn_cast<ConcatOp>(def)) {
-    return sliceOfConcat(op, concat, rewriter);
-  }
-  auto inner = dyn_cast<SliceOp>(def);
-  return inner ? sliceOfSlice(op, inner, rewriter) : Value();
+  auto concat = dyn_cast<ConcatOp>(def);
+  return concat ? sliceOfConcat(op, concat, rewriter) : Value();
 }
 
 /// Replaces a run-time shape whose value is known by attributes.
