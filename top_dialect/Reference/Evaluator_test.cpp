@@ -141,6 +141,41 @@ func.func @main(%x: tensor<?xf32> {top.name = "x"}) -> tensor<3xf32> {
   EXPECT_EQ(message, "'top.neg' op result 0 has actual type 'tensor<2xf32>', but is declared as 'tensor<3xf32>'");
 }
 
+constexpr llvm::StringLiteral kFlatten = R"(
+func.func @main(%x: tensor<?x?xf32, #top.dims<[n[1:4], 2*h[1:2]]>> {top.name = "x"},
+                %y: tensor<?x1xf32, #top.dims<[n[1:4], 1]>> {top.name = "y"})
+    -> tensor<?x2xf32, #top.dims<[h[1:2]*n[1:4], 2]>> {
+  %0 = top.add %x, %y : (tensor<?x?xf32, #top.dims<[n[1:4], 2*h[1:2]]>>, tensor<?x1xf32, #top.dims<[n[1:4], 1]>>)
+      -> tensor<?x?xf32, #top.dims<[n[1:4], 2*h[1:2]]>>
+  %1 = top.reshape %0 {shape = array<i64: -1, 2>, top.dims = #top.dims<[h[1:2]*n[1:4], 2]>}
+      : (tensor<?x?xf32, #top.dims<[n[1:4], 2*h[1:2]]>>) -> tensor<?x2xf32, #top.dims<[h[1:2]*n[1:4], 2]>>
+  return %1 : tensor<?x2xf32, #top.dims<[h[1:2]*n[1:4], 2]>>
+})";
+
+TEST_F(EvaluatorTest, ReadsSymbolsFromInputs) {
+  auto function = parse(kFlatten);
+  auto results =
+      Evaluator().run(function, {{"x", tensor({1, 2, 3, 4, 5, 6, 7, 8}, {2, 4})}, {"y", tensor({10, 20}, {2, 1})}});
+  ASSERT_TRUE(succeeded(results)) << message;
+  const HostTensor &result = results->begin()->second;
+  EXPECT_EQ(result.getShape(), llvm::ArrayRef<int64_t>({4, 2}));
+  EXPECT_EQ(result.data<float>(), llvm::ArrayRef<float>({11, 12, 13, 14, 25, 26, 27, 28}));
+}
+
+TEST_F(EvaluatorTest, RejectsSizesOutsideTheRange) {
+  auto function = parse(kFlatten);
+  EXPECT_TRUE(
+      failed(Evaluator().run(function, {{"x", tensor({1, 2, 3, 4, 5, 6}, {1, 6})}, {"y", tensor({10}, {1, 1})}})));
+  EXPECT_EQ(message, "input 'x' has size 6 in dim 1; the size is 2*h, from 2 to 4, here 6");
+}
+
+TEST_F(EvaluatorTest, RejectsSizesThatContradictEachOther) {
+  auto function = parse(kFlatten);
+  EXPECT_TRUE(
+      failed(Evaluator().run(function, {{"x", tensor({1, 2, 3, 4}, {2, 2})}, {"y", tensor({1, 2, 3}, {3, 1})}})));
+  EXPECT_EQ(message, "input 'y' has size 3 in dim 0; the size is n, from 1 to 4, here 2");
+}
+
 TEST_F(EvaluatorTest, EvaluatesSingleOp) {
   auto function = parse(kAddOne);
   mlir::Operation *mul = nullptr;
