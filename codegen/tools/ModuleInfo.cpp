@@ -12,11 +12,15 @@
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/OutputOrigin.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"
 
 using namespace mlir;
 using namespace tessera::tool;
+using tessera::Dim;
+using tessera::Shape;
+using tessera::top::SizeSymbolAttr;
 using tessera::top::TopDialect;
 
 std::string tessera::tool::numpyName(Type element) {
@@ -31,6 +35,22 @@ std::string tessera::tool::numpyName(Type element) {
   return kind + std::to_string(bits);
 }
 
+/// Returns the shape of a tensor if each symbol has the value that `valueOf` returns.
+static llvm::json::Array shapeAt(RankedTensorType type, llvm::function_ref<int64_t(SizeSymbolAttr)> valueOf) {
+  llvm::json::Array shape;
+  for (Dim size : Shape(type).dims()) {
+    shape.push_back(tessera::substitute(size, [&](SizeSymbolAttr symbol) { return Dim(valueOf(symbol)); }).value());
+  }
+  return shape;
+}
+
+/// Returns the shapes of a tensor with symbolic sizes at the smallest, likely and largest values of all symbols.
+static llvm::json::Object describeSizes(RankedTensorType type) {
+  return llvm::json::Object{{"min", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getMin(); })},
+                            {"likely", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getLikely(); })},
+                            {"max", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getMax(); })}};
+}
+
 static llvm::json::Object describe(Type type, StringAttr name, StringAttr preprocess) {
   llvm::json::Object object;
   object["name"] = llvm::json::fixUTF8(name ? name.getValue() : "");
@@ -40,6 +60,9 @@ static llvm::json::Object describe(Type type, StringAttr name, StringAttr prepro
       shape.push_back(ShapedType::isDynamic(dim) ? -1 : dim);
     }
     object["shape"] = std::move(shape);
+    if (!Shape(tensor).isKnown() && Shape(tensor).isDetermined()) {
+      object["sizes"] = describeSizes(tensor);
+    }
     object["dtype"] = numpyName(tensor.getElementType());
   }
   if (preprocess) {

@@ -25,7 +25,8 @@ class TopModel:
     """A Top model. inputs, outputs: in the order of the ONNX file, with fixed dims. origins: what computes some of the
     outputs (output_error.py). narrow: types of float16 and bfloat16 tensors, which a target computes in float32.
     padded_axes: outputs whose size along this axis is known only at run time; they have the largest possible size
-    (`pad`)."""
+    (`pad`). sizes: the shapes of tensors with open dims if all sizes are the smallest, likely and largest ones, by name
+    and "min", "likely" or "max"; such tensors have their largest shape in `inputs` and `outputs`."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
@@ -33,6 +34,11 @@ class TopModel:
     origins: Mapping[str, str] = field(default_factory=dict)
     padded_axes: Mapping[str, int] = field(default_factory=dict)
     narrow: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+
+    def inputs_at(self, which: str) -> tuple[InputSpec, ...]:
+        """Returns the inputs in their shapes at the "min", "likely" or "max" sizes."""
+        return tuple(spec.at(self.sizes[spec.name][which]) if spec.open_dims else spec for spec in self.inputs)
 
     @property
     def specs(self) -> tuple[InputSpec, ...]:
@@ -121,6 +127,7 @@ def import_onnx(
     *,
     model_name: str,
     input_shapes: str | None = None,
+    dims: str | None = None,
     output_names: str | None = None,
     preprocess: Preprocess | None = None,
     input_values: Sequence[str] = (),
@@ -128,7 +135,7 @@ def import_onnx(
 ) -> tuple[TopModel, dict]:
     """Imports ONNX to `mlir` and its weights atomically. Returns the model and the importer's result.
 
-    input_values: "NAME=VALUE", inputs that become constants (see fixed_inputs). memory_limit: in GiB, for each tensor
+    dims: ranges of open dims, as tessera-compile import takes them. input_values: "NAME=VALUE", inputs that become constants (see fixed_inputs). memory_limit: in GiB, for each tensor
     and for all computed constants together.
     """
     require_file(model_def, "model")
@@ -138,6 +145,8 @@ def import_onnx(
         arguments.append("--fixed-shapes")
         if input_shapes:
             arguments += ["--input-shapes", input_shapes]
+        if dims:
+            arguments += ["--dims", dims]
         for values in input_values:
             arguments += ["--input-values", values]
         if memory_limit is not None:
@@ -206,6 +215,11 @@ def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
         {str(entry["name"]): str(entry["computed_by"]) for entry in outputs if "computed_by" in entry},
         {str(entry["name"]): int(entry["padded_axis"]) for entry in outputs if "padded_axis" in entry},
         dict(result.get("narrow", {})),
+        {
+            str(entry["name"]): {str(which): tuple(shape) for which, shape in entry["sizes"].items()}
+            for entry in (*inputs, *outputs)
+            if "sizes" in entry
+        },
     )
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
@@ -217,13 +231,14 @@ def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
 
 
 def _spec(entry: Mapping[str, Any]) -> InputSpec:
-    text = entry.get("preprocess")
+    text, sizes = entry.get("preprocess"), entry.get("sizes")
     return InputSpec(
         str(entry["name"]),
-        tuple(entry["shape"]),
+        tuple(sizes["max"] if sizes else entry["shape"]),
         str(entry["dtype"]),
         Preprocess.from_json(str(text)) if text else None,
         Uses.from_json(entry["uses"]) if "uses" in entry else None,
+        tuple(axis for axis, dim in enumerate(entry["shape"]) if dim < 0) if sizes else (),
     )
 
 

@@ -28,6 +28,7 @@ def add_flags(parser: argparse.ArgumentParser, quantize: str = "F32") -> None:
     group.add_argument(
         "--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'"
     )
+    group.add_argument("--dims", metavar="RANGES", help="keeps dims open, as model_transform does: batch=1..8")
     group.add_argument(
         "--input_values",
         metavar="NAME=VALUE",
@@ -83,6 +84,7 @@ def import_model(context: Context, path: Path, mlir: Path, preprocess: Preproces
         context.report,
         model_name=path.stem,
         input_shapes=args.input_shapes,
+        dims=args.dims,
         output_names=args.output_names,
         preprocess=preprocess,
         input_values=args.input_values,

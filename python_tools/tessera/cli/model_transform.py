@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import ChainMap
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Callable, MutableMapping, Sequence, cast
@@ -48,6 +49,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="fixes dynamic dims: 1x3x224x224,1x8 or '[[1,3,224,224],[1,8]]' in input order, or "
         "x=1x3x224x224,y=1x8,z=scalar. "
         "Several values give one model each, NAME_1x3x224x224_1x8_top.mlir, which model_deploy combines",
+    )
+    parser.add_argument(
+        "--dims",
+        metavar="RANGES",
+        help="keeps dims open, with the sizes that they may have: batch=1..8,h=32..1280:32,seq=1..2048~128 (a divisor "
+        "after :, the usual size after ~), by the name in the file or INPUT.AXIS; auto: usual ranges for all open dims",
     )
     parser.add_argument(
         "--input_values",
@@ -160,6 +167,7 @@ def _transform(
             report,
             model_name=name,
             input_shapes=shapes,
+            dims=args.dims,
             output_names=args.output_names,
             preprocess=preprocess.from_arguments(args),
             input_values=args.input_values,
@@ -183,7 +191,7 @@ def _transform(
     if args.skip:
         report.warn("not checked: --not_inference was given")
     else:
-        test_input = _check(context, model, mlir.with_name(f"{label}_in_f32.npz"), tolerance, fixed)
+        test_input = _check_sizes(context, model, mlir.with_name(f"{label}_in_f32.npz"), tolerance, fixed)
     report.say(f"inputs   {', '.join(map(str, model.inputs))}")
     if fixed:
         report.say(f"fixed    {', '.join(f'{key} = {value.tolist()}' for key, value in fixed.items())}")
@@ -201,6 +209,27 @@ def _warn_of_other(context: Context, path: Path) -> None:
     """Warns if an output whose name the user did not choose would replace another file."""
     if text := context.outputs.keep_other(path):
         context.report.warn(text)
+
+
+def _check_sizes(
+    context: Context, model: TopModel, input_path: Path, tolerance: compare.Tolerance, fixed: dict[str, np.ndarray]
+) -> str:
+    """Checks the model at its usual, smallest and largest sizes, or on the given test input alone; returns the file that
+    holds the inputs of the first check."""
+    args, report = context.args, context.report
+    if not model.sizes or args.test_input:
+        return _check(context, model, input_path, tolerance, fixed)
+    result, comparisons = "", {}
+    report.total += 6
+    for which in ("likely", "min", "max"):
+        at = replace(model, inputs=model.inputs_at(which))
+        report.say(f"{which} sizes: {', '.join(map(str, at.inputs))}")
+        path = input_path if which == "likely" else input_path.with_name(f"{input_path.stem}_{which}.npz")
+        file = _check(context, at, path, tolerance, fixed)
+        result = result or file
+        comparisons[which] = context.result.get("comparison")
+    context.result["comparisons"] = comparisons
+    return result
 
 
 def _check(
