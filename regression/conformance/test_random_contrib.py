@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import random_contrib  # noqa: E402
+from contrib_case import ML, MS, Case, floats  # noqa: E402
 from engines import Compiler, StageError, supported_isas  # noqa: E402
-from random_contrib import ML, Case, floats  # noqa: E402
 
 RNG = np.random.default_rng(0)
 
@@ -32,7 +32,7 @@ def test_onnxruntime_gives_the_same(name: str, compiler: Compiler) -> None:
         assert outcome in ("passed", "rejected", "skipped"), f"seed {seed}: {message}"
 
 
-def _case(op: str, inputs: dict[str, np.ndarray | None], domain: str = random_contrib.MS, **attributes: object) -> Case:
+def _case(op: str, inputs: dict[str, np.ndarray | None], domain: str = MS, **attributes: object) -> Case:
     case = Case(op, domain=domain, attributes=attributes)
     for name, array in inputs.items():
         case.skip() if array is None else case.add(name, array)
@@ -46,6 +46,11 @@ def _heads(**more: np.ndarray | None) -> dict[str, np.ndarray | None]:
 def _gqa(**attributes: object) -> Case:
     lengths = {"seqlens": np.array([1], np.int32), "total": np.array(2, np.int32)}
     return _case("GroupQueryAttention", _heads(pk=None, pv=None, **lengths), num_heads=1, kv_num_heads=1, **attributes)
+
+
+def _experts(**attributes: object) -> Case:
+    weights = {"fc1": floats(RNG, 2, 3, 4), "b1": None, "fc2": floats(RNG, 2, 4, 3)}
+    return _case("MoE", {"x": floats(RNG, 1, 4), "router": floats(RNG, 1, 2), **weights}, **attributes)
 
 
 X = floats(RNG, 2, 3)
@@ -66,6 +71,16 @@ REJECTED = {
     "gqa_total": (_gqa(), "total_sequence_length (input 6, tensor 'total') is computed at run time"),
     "gqa_window_cache": (_gqa(sliding_window_cache=1), "attribute 'sliding_window_cache' is 1; supported is 0"),
     "gqa_quantised": (_gqa(k_quant_type="PER_TENSOR"), "attribute 'k_quant_type' is 'PER_TENSOR'; supported is NONE"),
+    "experts_activation": (
+        _experts(activation_type="tanh"),
+        "attribute 'activation_type' is 'tanh'; supported are relu",
+    ),
+    "experts_count": (_experts(k=3), "k is 3 for 2 experts"),
+    "experts_fusion": (
+        _experts(activation_type="swiglu"),
+        "attribute 'swiglu_fusion' is 0 with 3 outputs of fc1 and no",
+    ),
+    "experts_mixer": (_experts(use_sparse_mixer=1), "attribute 'use_sparse_mixer' is not 0"),
     "label_strings": (
         _case("LabelEncoder", {"x": X}, ML, keys_floats=[1.0], values_strings=["a"]),
         "attribute 'values_strings': strings are not supported",

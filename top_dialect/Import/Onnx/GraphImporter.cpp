@@ -47,6 +47,7 @@ const HandlerTable &handlerTable() {
                                                              microsoftHandlers(),
                                                              packedWeightHandlers(),
                                                              blockedLayoutHandlers(),
+                                                             expertHandlers(),
                                                              deformConvHandlers(),
                                                              featureHandlers(),
                                                              tfIdfHandlers(),

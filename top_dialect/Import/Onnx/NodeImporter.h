@@ -210,6 +210,7 @@ llvm::ArrayRef<HandlerEntry> microsoftAttentionHandlers();
 llvm::ArrayRef<HandlerEntry> microsoftHandlers();
 llvm::ArrayRef<HandlerEntry> packedWeightHandlers();
 llvm::ArrayRef<HandlerEntry> blockedLayoutHandlers();
+llvm::ArrayRef<HandlerEntry> expertHandlers();
 llvm::ArrayRef<HandlerEntry> deformConvHandlers();
 llvm::ArrayRef<HandlerEntry> featureHandlers();
 llvm::ArrayRef<HandlerEntry> tfIdfHandlers();

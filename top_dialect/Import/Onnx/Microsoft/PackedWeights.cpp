@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The weights are unpacked during import. Scales and zero points apply to blocks of weights.
-#include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/Microsoft/PackedWeights.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
 #include "top_dialect/Import/Onnx/StorageTypes.h"
 
@@ -12,10 +12,6 @@ using mlir::Value;
 
 namespace tessera::top::onnx_import {
 
-namespace {
-
-/// Unpacks the numbers in the constant bytes |packed| [..., bytes] to u8 [..., count]. The first number is in the
-/// lowest bits.
 Value unpackBits(NodeImporter &n, Value packed, int64_t bits, int64_t count) {
   auto data = getConstantData(packed);
   Ints shape(NodeImporter::shape(packed));
@@ -41,28 +37,31 @@ Value unpackBits(NodeImporter &n, Value packed, int64_t bits, int64_t count) {
   return createConstant(n.b, n.loc, type, std::move(values), nodeName(n.node));
 }
 
-bool checkBits(NodeImporter &n, int64_t bits) {
+int64_t readBits(NodeImporter &n, llvm::StringRef name) {
+  int64_t bits = n.intAttr(name, 4);
   if (bits != 2 && bits != 4 && bits != 8) {
-    n.unsupported(llvm::formatv("attribute 'bits' is {0}; supported are 2, 4 and 8", bits));
+    n.unsupported(llvm::formatv("attribute '{0}' is {1}; supported are 2, 4 and 8", name, bits));
+    return 8;
   }
-  return !n.failed();
+  return bits;
 }
 
-/// Returns (q - zero) * scale in the type of |scale|.
 Value dequantise(NodeImporter &n, Value q, Value zero, Value scale) {
   mlir::Type element = NodeImporter::elementType(scale);
   return n.create<MulOp>(n.create<SubOp>(n.cast(q, element), n.cast(zero, element)), scale);
 }
 
+namespace {
+
 /// Multiplies A by the transpose of weights [N, K]. Each block of block_size weights along K has a scale.
 void matMulNBits(NodeImporter &n) {
   n.allowOnly({"K", "N", "accuracy_level", "bits", "block_size", "weight_prepacked"}, 6);
   int64_t k = n.requiredInt("K"), columns = n.requiredInt("N"), block = n.requiredInt("block_size"),
-          bits = n.intAttr("bits", 4);
+          bits = readBits(n, "bits");
   if (n.intAttr("weight_prepacked", 0) != 0) {
     n.unsupported("attribute 'weight_prepacked' is not 0: save the model without it");
   }
-  if (n.failed() || !checkBits(n, bits)) {
+  if (n.failed()) {
     return;
   }
   if (k < 1 || columns < 1 || block < 1 || k > (int64_t(1) << 31) || columns > (int64_t(1) << 31)) {
@@ -103,14 +102,14 @@ void gatherBlockQuantized(NodeImporter &n) {
   n.allowOnly({"bits", "block_size", "gather_axis", "quantize_axis"}, 4);
   Value data = n.input(0), indices = n.input(1), scales = n.input(2), zeros = n.optionalInput(3);
   const StorageType *storage = n.inputStorage(0);
-  int64_t bits = n.intAttr("bits", 4), block = n.intAttr("block_size", 128), rank = NodeImporter::rank(data);
+  int64_t bits = readBits(n, "bits"), block = n.intAttr("block_size", 128), rank = NodeImporter::rank(data);
   bool isPacked = !storage && NodeImporter::elementType(data).isUnsignedInteger(8);
   if (!n.failed() && !isPacked && (!storage || storage->isFloat())) {
     n.unsupported("its data must be int4, uint4 or packed uint8");
   }
   int64_t gatherAxis = n.normalizeAxis(n.intAttr("gather_axis", 0), rank),
           quantizeAxis = n.normalizeAxis(n.intAttr("quantize_axis", 1), rank);
-  if (n.failed() || !checkBits(n, bits) || block < 1 || gatherAxis == quantizeAxis) {
+  if (n.failed() || block < 1 || gatherAxis == quantizeAxis) {
     n.unsupported(
         llvm::formatv("block_size {0}, gather_axis {1} and quantize_axis {2} are not supported; the axes must "
                       "differ",
