@@ -80,6 +80,26 @@ class NotCut(Exception):
     """The model has to run as a whole."""
 
 
+_RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+
+
+def make_random_results_inputs(model: object) -> bool:
+    """Makes the results of nodes that draw random numbers inputs, as Tessera's importer does. Returns true if there are
+    such nodes."""
+    from onnx import TensorProto, helper
+
+    graph = model.graph  # type: ignore[attr-defined]
+    types = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.value_info, *graph.output)}
+    drawn = [node for node in graph.node if node.op_type in _RANDOM and node.domain in ("", "ai.onnx")]
+    for node in drawn:
+        declared = [attribute.i for attribute in node.attribute if attribute.name == "dtype"]
+        given = [types[name] for name in (*node.output, *node.input) if types.get(name)]
+        element = (declared + given + [TensorProto.FLOAT])[0]
+        graph.input.append(helper.make_tensor_value_info(node.output[0], element, None))
+        graph.node.remove(node)
+    return bool(drawn)
+
+
 def _cut(nodes: list, wanted: Mapping[str, int], budget: int) -> list[list]:
     pieces: list[list] = [[]]
     used = 0

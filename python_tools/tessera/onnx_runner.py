@@ -151,13 +151,14 @@ def _prepare(
         return None, False, None, []
     if ends:
         onnx_pieces.keep_ancestors(model, ends)
+    is_random = onnx_pieces.make_random_results_inputs(model)
     own_outputs = [value.name for value in model.graph.output]
     model, is_converted = _modern(model, path)
     deviations = onnx_deviations.correct(model, shapes) if shapes else []
     own_outputs = own_outputs if len(model.graph.output) else []
     if every_tensor:
         _add_all_outputs(model)
-    is_changed = is_converted or bool(ends) or bool(deviations)
+    is_changed = is_converted or is_random or bool(ends) or bool(deviations)
     data = b""
     if every_tensor or is_changed:
         _embed_shapes(model, path.resolve().parent)

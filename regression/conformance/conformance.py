@@ -63,6 +63,9 @@ def _import(
         path.write_bytes(model.SerializeToString())
         try:
             result = compiler("import", "import", "--onnx", path, "--output", mlir)
+            for spec in result["inputs"]:  # the random numbers that a node draws
+                if spec["name"] not in inputs:
+                    inputs[spec["name"]] = np.random.default_rng(0).random(spec["shape"]).astype(spec["dtype"])
             shapes = _shapes(inputs)
             if not shapes or all(
                 dim is not None and dim >= 0 for output in result["outputs"] for dim in output["shape"]

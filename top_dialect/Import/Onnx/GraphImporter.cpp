@@ -48,6 +48,7 @@ const HandlerTable &handlerTable() {
                                                              packedWeightHandlers(),
                                                              blockedLayoutHandlers(),
                                                              expertHandlers(),
+                                                             randomHandlers(),
                                                              deformConvHandlers(),
                                                              featureHandlers(),
                                                              tfIdfHandlers(),
@@ -371,20 +372,29 @@ llvm::Error GraphImporter::importNodes() {
   return llvm::Error::success();
 }
 
+llvm::Expected<mlir::Value> GraphImporter::output(StringRef name) {
+  mlir::Value value = lookup(name);
+  if (!value && lookupSequence(name)) {
+    return unsupported(
+        llvm::formatv("output '{0}' of a sub-graph is a sequence of tensors; only tensors are supported", name));
+  }
+  if (!value && !initializerError.empty()) {
+    return takeInitializerError();
+  }
+  if (!value) {
+    return fail(llvm::formatv("no node, input or initializer produces the output '{0}'", name));
+  }
+  return value;
+}
+
 llvm::Expected<llvm::SmallVector<mlir::Value>> GraphImporter::outputs() {
   llvm::SmallVector<mlir::Value> results;
-  for (const auto &output : proto.output()) {
-    mlir::Value value = lookup(output.name());
-    if (!value && lookupSequence(output.name())) {
-      return unsupported(llvm::formatv(
-          "output '{0}' of a sub-graph is a sequence of tensors; only tensors are supported", output.name()));
-    }
+  for (const auto &declared : proto.output()) {
+    auto value = output(declared.name());
     if (!value) {
-      return initializerError.empty()
-                 ? fail(llvm::formatv("no node, input or initializer produces the output '{0}'", output.name()))
-                 : takeInitializerError();
+      return value.takeError();
     }
-    results.push_back(value);
+    results.push_back(*value);
   }
   return results;
 }

@@ -41,11 +41,16 @@ public:
   /// Returns the storage type of a tensor in the file, or null if it has none.
   const StorageType *storageOf(llvm::StringRef name) const;
   void bindStorage(llvm::StringRef name, const StorageType *type) { storages[name] = type; }
+  /// Returns the value of the graph's output |name|.
+  llvm::Expected<mlir::Value> output(llvm::StringRef name);
   /// Returns the values of the graph's outputs, in order.
   llvm::Expected<llvm::SmallVector<mlir::Value>> outputs();
 
   /// Counts the imports of loop bodies in the whole model. Returns false beyond a limit that no real model reaches.
   bool takeLoopImport() { return ++model.state->loopBodies <= 4096; }
+
+  /// Returns whether this is the graph of the file itself: no branch, loop body or function.
+  bool isOutermost() const { return !parent && prefix.empty(); }
 
   /// Returns the name of a node or tensor of this graph in the module. Inside the body of a function it is "CALL/NAME".
   std::string nameOf(llvm::StringRef name) const { return (prefix + name).str(); }

@@ -211,6 +211,7 @@ llvm::ArrayRef<HandlerEntry> microsoftHandlers();
 llvm::ArrayRef<HandlerEntry> packedWeightHandlers();
 llvm::ArrayRef<HandlerEntry> blockedLayoutHandlers();
 llvm::ArrayRef<HandlerEntry> expertHandlers();
+llvm::ArrayRef<HandlerEntry> randomHandlers();
 llvm::ArrayRef<HandlerEntry> deformConvHandlers();
 llvm::ArrayRef<HandlerEntry> featureHandlers();
 llvm::ArrayRef<HandlerEntry> tfIdfHandlers();

@@ -198,6 +198,9 @@ private:
     if (llvm::Error error = decodeInputs(importer)) {
       return error;
     }
+    model.state->addInput = [&](StringRef name, llvm::ArrayRef<int64_t> shape, mlir::Type element) {
+      return addInput(function, name, shape, element);
+    };
     if (llvm::Error error = importer.importNodes()) {
       return error;
     }
@@ -208,6 +211,39 @@ private:
       return error;
     }
     return module;
+  }
+
+  /// Adds an input that the file does not have, or a constant if the user gives its values: one for each element, or a
+  /// single one for all.
+  llvm::Expected<mlir::Value> addInput(mlir::func::FuncOp function, StringRef name, llvm::ArrayRef<int64_t> shape,
+                                       mlir::Type element) {
+    auto type = mlir::RankedTensorType::get(shape, element);
+    auto loc = mlir::NameLoc::get(builder.getStringAttr(name));
+    auto given = options.inputValues.byName.find(name.str());
+    if (given == options.inputValues.byName.end()) {
+      unsigned index = function.getNumArguments();
+      auto attribute = builder.getNamedAttr(TopDialect::kNameAttr, builder.getStringAttr(name));
+      if (mlir::failed(function.insertArgument(index, type, builder.getDictionaryAttr(attribute), loc))) {
+        return fail(llvm::formatv("the input '{0}' cannot be added", name));
+      }
+      return function.getArgument(index);
+    }
+    llvm::SmallVector<int64_t> expected;
+    if (!given->second.shape.empty()) {
+      llvm::append_range(expected, shape);
+    }
+    auto bytes = given->second.encode(name, expected, element);
+    if (!bytes) {
+      return bytes.takeError();
+    }
+    std::vector<char> values;
+    while (static_cast<int64_t>(values.size()) < byteSize(type)) {
+      llvm::append_range(values, *bytes);
+    }
+    if (options.fixed) {
+      options.fixed(name, type, values);
+    }
+    return createConstant(builder, loc, type, std::move(values), name);
   }
 
   /// Runs |convert| as if it were a node named |name|.

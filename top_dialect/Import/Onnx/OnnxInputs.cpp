@@ -167,6 +167,9 @@ private:
   llvm::Error applyValues() {
     for (const auto &[name, value] : options.inputValues.byName) {
       auto it = llvm::find_if(inputs, [&](const Input &input) { return input.name == name; });
+      if (it == inputs.end() && isRandomResult(graph, name)) {
+        continue; // becomes an input when its node is imported
+      }
       if (it == inputs.end()) {
         return fail(
             llvm::formatv("input values name '{0}', which is not an input; the inputs are {1}", name, inputList()));

@@ -337,6 +337,13 @@ private:
 
 } // namespace
 
+bool isRandomResult(const onnx::GraphProto &graph, StringRef name) {
+  return llvm::any_of(graph.node(), [&](const onnx::NodeProto &node) {
+    return normalizeDomain(node.domain()).empty() && StringRef(node.op_type()).starts_with("Random") &&
+           llvm::is_contained(node.output(), name);
+  });
+}
+
 llvm::Expected<std::vector<const onnx::NodeProto *>> sortNodes(const onnx::GraphProto &graph,
                                                                llvm::function_ref<bool(StringRef)> outer) {
   return NodeSorter(graph, outer).run();

@@ -6,6 +6,8 @@
 #include "top_dialect/Import/Onnx/OnnxProto.h"
 #include "top_dialect/Import/Onnx/SizeAssumptions.h"
 
+#include "mlir/IR/Types.h"
+#include "mlir/IR/Value.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
@@ -34,6 +36,9 @@ struct ImportState {
   std::optional<int64_t> channelBlock; ///< block size of the layout of com.microsoft.nchwc, once it is known
   ReplacedSymbols replacedSymbols;     ///< symbols of inputs that turned out to be other sizes
   std::function<void(llvm::StringRef)> warn;
+  /// Adds an input after those of the file, and returns its value.
+  std::function<llvm::Expected<mlir::Value>(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::Type element)>
+      addInput;
   llvm::StringSet<> warned; ///< messages that have been given
 
   /// Passes |message| to `warn`, unless the same message was given before.
@@ -83,6 +88,10 @@ std::string nodeName(const onnx::NodeProto &node);
 
 /// Returns "" for both spellings of the default domain, "" and "ai.onnx".
 llvm::StringRef normalizeDomain(llvm::StringRef domain);
+
+/// Returns whether |name| is the result of a node of |graph| that draws random numbers. The importer makes such results
+/// inputs of the network (OnnxRandom.cpp).
+bool isRandomResult(const onnx::GraphProto &graph, llvm::StringRef name);
 
 /// Returns the nodes of |graph| in an order in which every value is produced before it is used. |outer| returns whether
 /// a name is visible in an enclosing graph. Fails on cycles, on values that no node produces and on values produced
