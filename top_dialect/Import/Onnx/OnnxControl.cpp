@@ -195,11 +195,52 @@ std::unique_ptr<mlir::Region> importBody(NodeImporter &n, const onnx::GraphProto
   }
 }
 
+/// A value that a loop carries: a tensor, or a sequence of tensors.
+struct Carried {
+  Value tensor; ///< null for a sequence
+  Values sequence;
+};
+using CarriedValues = llvm::SmallVector<Carried>;
+
+CarriedValues asCarried(const Values &tensors) {
+  return llvm::map_to_vector(tensors, [](Value tensor) { return Carried{tensor, {}}; });
+}
+
+/// Imports |body| and returns its outputs, or nothing on an error.
+CarriedValues importBodyInto(NodeImporter &n, const onnx::GraphProto &body, llvm::ArrayRef<Carried> arguments) {
+  GraphImporter importer(n.graph.model, body, n.b, &n.graph);
+  for (auto [input, value] : llvm::zip(body.input(), arguments)) {
+    if (value.tensor) {
+      importer.bind(input.name(), value.tensor);
+    } else {
+      importer.bindSequence(input.name(), value.sequence);
+    }
+  }
+  if (llvm::Error error = importer.importNodes()) {
+    n.fail(std::move(error));
+    return {};
+  }
+  CarriedValues outputs;
+  for (const auto &declared : body.output()) {
+    if (const Values *sequence = importer.lookupSequence(declared.name())) {
+      outputs.push_back({Value(), *sequence});
+      continue;
+    }
+    auto value = importer.output(declared.name());
+    if (!value) {
+      n.fail(value.takeError());
+      return {};
+    }
+    outputs.push_back({*value, {}});
+  }
+  return outputs;
+}
+
 /// Imports one iteration of |body| inline. Its tensors exist once per iteration, so they get no names.
-Values importIteration(NodeImporter &n, const onnx::GraphProto &body, llvm::ArrayRef<Value> arguments) {
+CarriedValues importIteration(NodeImporter &n, const onnx::GraphProto &body, llvm::ArrayRef<Carried> arguments) {
   mlir::Block *block = n.b.getInsertionBlock();
   mlir::Operation *before = block->empty() ? nullptr : &block->back();
-  Values outputs = importInto(n, body, n.b, arguments);
+  CarriedValues outputs = importBodyInto(n, body, arguments);
   for (mlir::Operation *op = before ? before->getNextNode() : (block->empty() ? nullptr : &block->front()); op;
        op = op->getNextNode()) {
     op->removeAttr(TopDialect::kOutputsAttr);
@@ -207,14 +248,37 @@ Values importIteration(NodeImporter &n, const onnx::GraphProto &body, llvm::Arra
   return outputs;
 }
 
-/// Stacks the values of one scanned output along a new first dim.
-Value stack(NodeImporter &n, Values slices) {
-  for (Value &slice : slices) {
-    Ints shape(NodeImporter::shape(slice));
+/// The values of one scanned output, one for each iteration.
+using Slices = CarriedValues;
+
+/// Stacks |slices| along a new first dim.
+Value stack(NodeImporter &n, const Slices &slices) {
+  Values parts;
+  for (const Carried &slice : slices) {
+    if (!slice.tensor) {
+      n.unsupported("a scanned output is a sequence of tensors; only tensors are supported");
+      return {};
+    }
+    Ints shape(NodeImporter::shape(slice.tensor));
     shape.insert(shape.begin(), 1);
-    slice = n.reshape(slice, shape);
+    parts.push_back(n.reshape(slice.tensor, shape));
   }
-  return slices.size() == 1 ? slices.front() : n.create<ConcatOp>(slices, 0);
+  return parts.size() == 1 ? parts.front() : n.create<ConcatOp>(parts, 0);
+}
+
+void setOutputs(NodeImporter &n, llvm::ArrayRef<Carried> carried, llvm::ArrayRef<Slices> scanned) {
+  for (auto [i, value] : llvm::enumerate(carried)) {
+    if (value.tensor) {
+      n.setOutput(i, value.tensor);
+    } else if (n.wantsOutput(i)) {
+      n.graph.bindSequence(n.node.output(static_cast<int>(i)), value.sequence);
+    }
+  }
+  for (auto [i, slices] : llvm::enumerate(scanned)) {
+    if (Value value = stack(n, slices)) {
+      n.setOutput(carried.size() + i, value);
+    }
+  }
 }
 
 /// Limit on the number of nodes of an unrolled loop. Loops above it stay loops.
@@ -224,28 +288,39 @@ bool mayUnroll(int64_t trips, const onnx::GraphProto &body) {
   return trips > 0 && trips <= kMaxUnrolledNodes / std::max(body.node_size(), 1);
 }
 
-/// Unrolls a loop with a known trip count whose condition stays true. Returns false, with nothing bound, if the
-/// condition turns out to depend on data.
-bool unrollLoop(NodeImporter &n, const onnx::GraphProto &body, Value trips, Value cond, Values carried) {
-  auto count = trips ? getConstantInts(trips) : std::nullopt;
-  auto isTrue = [](Value value) {
-    auto known = getConstantInts(value);
-    return known && known->size() == 1 && known->front() != 0;
-  };
-  if (!count || count->size() != 1 || !mayUnroll(count->front(), body) || (cond && !isTrue(cond))) {
+/// Returns the value of a flag, or nothing if it is computed at run time. A missing flag is true.
+std::optional<bool> knownFlag(Value flag) {
+  auto known = flag ? getConstantInts(flag) : std::optional(Ints{1});
+  return known && known->size() == 1 ? std::optional(known->front() != 0) : std::nullopt;
+}
+
+/// Unrolls a loop whose number of iterations is known: from its trip count, or because each iteration's condition is.
+/// Returns false, with nothing bound, if the number depends on data or is 0 or too large.
+bool unrollLoop(NodeImporter &n, const onnx::GraphProto &body, Value trips, Value cond, CarriedValues carried) {
+  auto count = trips ? getConstantInts(trips) : std::optional(Ints{INT64_MAX});
+  if (!count || count->size() != 1 || count->front() < 1 || knownFlag(cond) != true || (!trips && !cond)) {
+    return false;
+  }
+  if (trips && count->front() != INT64_MAX && !mayUnroll(count->front(), body)) {
     return false;
   }
   size_t states = carried.size();
-  llvm::SmallVector<Values> scanned(body.output_size() - 1 - states);
+  llvm::SmallVector<Slices> scanned(body.output_size() - 1 - states);
   Value always = createScalar(n.b, n.loc, n.b.getI1Type(), 1);
-  for (int64_t trip = 0; trip < count->front(); ++trip) {
-    if (!n.graph.takeLoopImport()) {
+  std::optional<bool> goesOn = true;
+  for (int64_t trip = 0; trip < count->front() && *goesOn; ++trip) {
+    if (!mayUnroll(trip + 1, body) || !n.graph.takeLoopImport()) {
       return false;
     }
-    Values arguments{n.scalar(n.b.getI64Type(), static_cast<double>(trip)), always};
+    CarriedValues arguments = asCarried({n.scalar(n.b.getI64Type(), static_cast<double>(trip)), always});
     llvm::append_range(arguments, carried);
-    Values outputs = importIteration(n, body, arguments);
-    if (n.failed() || !isTrue(outputs[0])) {
+    CarriedValues outputs = importIteration(n, body, arguments);
+    if (n.failed()) {
+      return false;
+    }
+    goesOn = outputs[0].tensor ? knownFlag(outputs[0].tensor) : std::nullopt;
+    bool isEndless = !trips && outputs[0].tensor == always;
+    if (!goesOn || isEndless) {
       return false;
     }
     carried.assign(outputs.begin() + 1, outputs.begin() + 1 + states);
@@ -253,32 +328,24 @@ bool unrollLoop(NodeImporter &n, const onnx::GraphProto &body, Value trips, Valu
       slices.push_back(value);
     }
   }
-  for (Values &slices : scanned) {
-    carried.push_back(stack(n, slices));
-  }
-  for (auto [i, value] : llvm::enumerate(carried)) {
-    n.setOutput(i, value);
-  }
+  setOutputs(n, carried, scanned);
   return true;
 }
 
 /// Returns whether a loop without a trip count never ends: its condition is missing, or true and unchanged by |body|.
 bool isEndless(Value cond, mlir::Region &body) {
-  auto isTrue = [](Value value) {
-    auto known = getConstantInts(value);
-    return known && known->size() == 1 && known->front() != 0;
-  };
   Value next = body.front().getTerminator()->getOperand(0);
-  return (!cond || isTrue(cond)) && (!cond || next == body.getArgument(1) || isTrue(next));
+  return knownFlag(cond) == true && (!cond || next == body.getArgument(1) || knownFlag(next) == true);
 }
 
 void importLoop(NodeImporter &n) {
   const onnx::GraphProto *body = subgraph(n, "body");
   Value trips = n.optionalInput(0);
   Value cond = n.optionalInput(1);
-  Values init;
+  CarriedValues init;
   for (unsigned i = 2; i < n.numInputs(); ++i) {
-    init.push_back(n.input(i));
+    const Values *sequence = n.graph.lookupSequence(n.inputName(i));
+    init.push_back(sequence ? Carried{Value(), *sequence} : Carried{n.input(i), {}});
   }
   if (n.failed()) {
     return;
@@ -293,9 +360,19 @@ void importLoop(NodeImporter &n) {
   if (unrollLoop(n, *body, trips, cond, init) || n.failed()) {
     return;
   }
+  Values tensors;
+  for (auto [i, value] : llvm::enumerate(init)) {
+    if (!value.tensor) {
+      n.unsupported(llvm::formatv("it carries the sequence of tensors '{0}', so it must be unrolled; allowed: a number "
+                                  "of iterations that is known and at most {1} nodes in all",
+                                  n.inputName(i + 2), kMaxUnrolledNodes));
+      return;
+    }
+    tensors.push_back(value.tensor);
+  }
   llvm::SmallVector<mlir::Type> types{mlir::RankedTensorType::get({}, n.b.getI64Type()),
                                       mlir::RankedTensorType::get({}, n.b.getI1Type())};
-  llvm::append_range(types, mlir::ValueRange(init).getTypes());
+  llvm::append_range(types, mlir::ValueRange(tensors).getTypes());
   auto region = importBody(n, *body, types);
   if (n.failed()) {
     return;
@@ -305,7 +382,7 @@ void importLoop(NodeImporter &n) {
     return;
   }
   llvm::SmallVector<mlir::Type> results(body->output_size() - 1, NodeImporter::placeholder(n.b));
-  auto op = LoopOp::create(n.b, n.loc, results, trips, cond, init);
+  auto op = LoopOp::create(n.b, n.loc, results, trips, cond, tensors);
   op.getBody().takeBody(*region);
   for (auto [i, value] : llvm::enumerate(n.finish(op))) {
     n.setOutput(i, value);
@@ -355,14 +432,14 @@ void importScan(NodeImporter &n) {
                                 trips, body->node_size(), kMaxUnrolledNodes));
     return;
   }
-  Values carried(inputs.begin(), inputs.begin() + states);
-  llvm::SmallVector<Values> scanned(body->output_size() - states);
+  CarriedValues carried = asCarried(Values(inputs.begin(), inputs.begin() + states));
+  llvm::SmallVector<Slices> scanned(body->output_size() - states);
   for (int64_t trip = 0; trip < trips; ++trip) {
-    Values arguments(carried);
+    CarriedValues arguments(carried);
     for (int64_t i = 0; i < scans; ++i) {
-      arguments.push_back(sliceOf(n, inputs[states + i], axes[i], reversed[i] ? trips - 1 - trip : trip));
+      arguments.push_back({sliceOf(n, inputs[states + i], axes[i], reversed[i] ? trips - 1 - trip : trip), {}});
     }
-    Values outputs = n.graph.takeLoopImport() ? importIteration(n, *body, arguments) : Values();
+    CarriedValues outputs = n.graph.takeLoopImport() ? importIteration(n, *body, arguments) : CarriedValues();
     if (n.failed() || outputs.empty()) {
       n.fail("its nested loops are too long to unroll");
       return;
@@ -372,12 +449,7 @@ void importScan(NodeImporter &n) {
       slices.push_back(value);
     }
   }
-  for (Values &slices : scanned) {
-    carried.push_back(stack(n, slices));
-  }
-  for (auto [i, value] : llvm::enumerate(carried)) {
-    n.setOutput(i, value);
-  }
+  setOutputs(n, carried, scanned);
 }
 
 constexpr HandlerEntry kHandlers[] = {
