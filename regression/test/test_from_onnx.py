@@ -46,10 +46,19 @@ def test_files_are_named_by_chip_and_precision(folder: Path, chip: str, quantize
 def test_samples_are_asked_for(folder: Path, verb: list[str]) -> None:
     rejected = run_tool("tessera", *verb, "m.onnx", "--quantize", "INT8", cwd=folder)
     assert rejected.returncode == 2 and "--dataset" in rejected.stderr
+    assert "pictures, or of .npz files that hold an array for each input" in " ".join(rejected.stderr.split())
     rejected = run_tool("tessera", *verb, "m.onnx", "--dataset", "data", cwd=folder)
     assert rejected.returncode == 2 and "--quantize" in rejected.stderr
     rejected = run_tool("tessera", *verb, "m.onnx", "--quantize", "INT9", cwd=folder)
     assert rejected.returncode == 2 and "INT9" in rejected.stderr
+
+
+def test_other_files_are_answered_with_the_inputs(folder: Path) -> None:
+    (folder / "sounds").mkdir()
+    (folder / "sounds" / "word.wav").write_bytes(b"RIFF")
+    rejected = run_tool("tessera", "run", "m.onnx", "--quantize", "INT8", "--dataset", "sounds", cwd=folder)
+    assert rejected.returncode == 1 and "1 other file(s), e.g. word.wav" in rejected.stderr
+    assert "an array for each input: 'x' float32[1, 3, 8, 8]" in " ".join(rejected.stderr.split())
 
 
 def test_fixed_inputs_and_named_outputs(tmp_path: Path) -> None:

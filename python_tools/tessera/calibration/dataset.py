@@ -148,7 +148,8 @@ def _list_folder(folder: Path, specs: Sequence[InputSpec]) -> list[Sample]:
         seen = f"; found {len(files)} other file(s), e.g. {files[0].name}" if files else "; it is empty"
         raise TesseraError(
             f"--dataset {folder}: the folder holds neither pictures nor .npz files{seen}",
-            hint="pictures are found by their suffix: .jpg, .png, .bmp, ...",
+            hint="pictures are found by their suffix: .jpg, .png, .bmp, ...; an .npz file is one sample and holds an "
+            f"array for each input: {', '.join(map(str, specs))}",
         )
     if pictures and arrays:
         raise TesseraError(

@@ -57,7 +57,9 @@ def check_flags(args: argparse.Namespace, needs_samples: bool = True) -> None:
     args.quantize = wanted.name
     if needs_samples and wanted.needs_table and not args.dataset:
         raise usage_error(
-            f"--quantize {args.quantize} needs --dataset, the samples to calibrate with", QUANTISED_ALREADY
+            f"--quantize {args.quantize} needs --dataset, the samples to calibrate with",
+            "samples are a folder of pictures, or of .npz files that hold an array for each input, like those that the "
+            f"network will see (tens to hundreds); {QUANTISED_ALREADY}",
         )
     if args.dataset and args.quantize == "F32":
         raise usage_error("--dataset is for quantised models: add e.g. --quantize INT8")
