@@ -4,7 +4,7 @@
 // MakeTestModels.cpp states what the files compute.
 //
 //===----------------------------------------------------------------------===//
-#include "Fixture.h"
+#include "SizedModel.h"
 
 using namespace bmrt;
 using namespace bmrt::cts;
@@ -46,6 +46,17 @@ TEST(Golden, Version1Symbolic) {
   for (size_t i = 0; i < x.size(); ++i) {
     EXPECT_EQ(y[i], x[i] + 11);
   }
+}
+
+TEST(Golden, Version1WithSizes) {
+  Net net(golden("sized-v1.bmodel"));
+  net.setShapes({{5, 9}, {8}});
+  const std::vector<float> x = someInput(45), t = someInput(8), expected = sizedResult(x, t, 5, 9);
+  net.setInput("x", x.data(), x.size() * sizeof(float));
+  net.setInput("t", t.data(), t.size() * sizeof(float));
+  net.run();
+  const float *z = net.output<float>("z");
+  EXPECT_EQ(std::vector<float>(z, z + expected.size()), expected);
 }
 
 } // namespace

@@ -98,6 +98,25 @@ TEST(Sizes, AnOutputBufferForTheLargestSizeStaysBound) {
   EXPECT_EQ(z, std::vector<float>(4, -1)) << "unbound: it is too small";
 }
 
+TEST(Sizes, AnUnboundBufferCannotBeReadAtOtherSizes) {
+  SizedModel model;
+  Net net(openWritten(model, "sizes-unbound.bmodel"));
+  ASSERT_EQ(setSizes(net, 2, 3), "");
+  AlignedFloats y(4); // used in place
+  net.setOutput("y", y.data(), y.bytes());
+  net.run();
+  ASSERT_EQ(net.output<float>("y"), y.data());
+  ASSERT_EQ(setSizes(net, 17, 33), "");
+  const void *data = nullptr;
+  bmrt_status_t status;
+  EXPECT_EQ(bmrt_context_output_data(net.get(), 0, &data, &status), BMRT_FAILED_PRECONDITION);
+  bmrt_step_info_t step;
+  check(bmrt_context_step_info, net.get(), 1u, &step);
+  bmrt_tensor_view_t view;
+  EXPECT_EQ(bmrt_context_step_write(net.get(), &step, 0, &view, &status), BMRT_FAILED_PRECONDITION);
+  EXPECT_EQ(bmrt_context_run_steps(net.get(), 0, 1, &status), BMRT_FAILED_PRECONDITION);
+}
+
 TEST(Sizes, WrongSizesLeaveTheContextAsItWas) {
   SizedModel model;
   Net net(openWritten(model, "sizes-wrong.bmodel"));

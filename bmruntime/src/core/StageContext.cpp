@@ -109,14 +109,19 @@ bmrt_code_t StageContext::setInputShapes(const InputShapes &shapes, bmrt_status_
   BMRT_RETURN_IF_ERROR(sizes.set(shapes, changed, status));
   // Unbind buffers bound for other sizes, beyond whose end a run would read or write. A buffer for an output's largest
   // size fits all sizes.
+  bool isUnbound = false;
   for (Array<Port> *ports : {&inputs, &outputs}) {
     for (Port &port : *ports) {
       if (changed && port.bound && isSymbolic(*port.def) && (port.isInput || port.boundBytes != port.def->bytes())) {
         port.bound = nullptr;
         port.isOnChip = false;
-        addressesCurrent = false;
+        isUnbound = true;
       }
     }
+  }
+  if (isUnbound) {
+    addressesCurrent = false;
+    placeTensors(); // nobody may look into such a buffer with the new sizes
   }
   return BMRT_OK;
 }

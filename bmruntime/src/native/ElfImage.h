@@ -31,8 +31,9 @@ public:
   /// Returns the address of a defined function in executable pages, or null.
   void *findFunction(const char *name) const;
 
-  /// Sets |out| to the contract of |symbol| (bmodel/kernel_contract.h), which lies in the image and has any alignment; or to null if the image contains no contract at all (older compilers). Fails if the image
-  /// has contracts, but none or several for |symbol|.
+  /// Sets |out| to the contract of |symbol| (bmodel/kernel_contract.h), which lies in the image and has any alignment;
+  /// or to null if the image contains no contract at all (older compilers). Fails if the image has contracts, but none
+  /// or several for |symbol|.
   bmrt_code_t findContract(const char *symbol, const void *&out, bmrt_status_t *status) const;
 
 private:
