@@ -13,7 +13,7 @@ from conftest import check, run_tool
 RESNET, SQUEEZENET = "data:models/cls/resnet20_cifar10.onnx", "data:models/cls/squeezenet1.0_227.onnx"
 SUPER_RESOLUTION = "data:models/sr/super_resolution_x3.onnx"
 STORIES, STORIES_KV = "data:models/llm/stories260k.onnx", "data:models/llm/stories260k_kv.onnx"
-DETECTION = "data:models/seg/ppocrv3_det.onnx"
+DETECTION, SILERO = "data:models/seg/ppocrv3_det.onnx", "data:models/rnn/silero_vad.onnx"
 
 
 def kv_shapes(batch: int, seq: int, past: int) -> str:
@@ -41,7 +41,14 @@ CASES: Sequence[tuple[str, str, Sequence[tuple[Mapping[str, int], str]]]] = [
         "x.2=32..1280:32,x.3=32..1280:32",
         [({"x.20": h, "x.30": w}, f"x=1x3x{32 * h}x{32 * w}") for h, w in ((1, 1), (10, 7), (23, 40))],
     ),
+    # The length selects the branches of an If, so it is fixed; input.0 turns out to be state.1.
+    (
+        SILERO,
+        "input.0=1..4,input.1=512,state.1=1..4",
+        [({"state.1": n}, f"input={n}x512,state=2x{n}x128") for n in (1, 3, 4)],
+    ),
 ]
+VALUES = {SILERO: ("--input-values", "sr=16000")}
 
 
 def canonical(path: Path) -> str:
@@ -56,11 +63,12 @@ def canonical(path: Path) -> str:
 def test_bound_import_equals_static_import(
     file: str, dims: str, sizes: Sequence[tuple[Mapping[str, int], str]], need: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    model, opened, static = need(file), tmp_path / "open_top.mlir", tmp_path / "static_top.mlir"
-    check(run_tool("tessera-compile", "import", "--onnx", model, "--output", opened, "--dims", dims, "--no-optimise"))
-    check(run_tool("tessera-compile", "import", "--onnx", model, "--output", tmp_path / "opt_top.mlir", "--dims", dims))
+    opened, static = tmp_path / "open_top.mlir", tmp_path / "static_top.mlir"
+    load = ("import", "--onnx", need(file), *VALUES.get(file, ()))
+    check(run_tool("tessera-compile", *load, "--output", opened, "--dims", dims, "--no-optimise"))
+    check(run_tool("tessera-compile", *load, "--output", tmp_path / "opt_top.mlir", "--dims", dims))
     for values, shapes in sizes:
-        check(run_tool("tessera-compile", "import", "--onnx", model, "--output", static, "--input-shapes", shapes))
+        check(run_tool("tessera-compile", *load, "--output", static, "--input-shapes", shapes))
         bind = "--top-bind-dims=dims=" + ",".join(f"{name}={value}" for name, value in values.items())
         check(run_tool("tessera-opt", opened, bind, "--top-pipeline", "-o", tmp_path / "bound.mlir"))
         check(run_tool("tessera-opt", static, "-o", tmp_path / "static.mlir"))
