@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from networks.vision import PIXELS, SMALL
+from networks.vision import PIXELS, SMALL, detector
 from registry import Network, ids, image, normal, own, recent, timm, torchvision, transformer, uniform
 
 STAGES = (1, 1, 1, 1)
@@ -90,25 +90,6 @@ ENCODERS = [
         num_blocks=1,
     ),
 ]
-DETECTOR = dict(
-    d_model=64,
-    encoder_hidden_dim=64,
-    encoder_ffn_dim=64,
-    encoder_attention_heads=4,
-    decoder_attention_heads=4,
-    decoder_ffn_dim=64,
-    decoder_layers=2,
-    num_queries=12,
-    initializer_range=0.2,
-    decoder_in_channels=[64, 64, 64],
-    encoder_in_channels=[256, 512, 1024],
-)
-
-
-def detector(label: str, prefix: str, **changed: Any) -> Network:
-    """Describes a real-time detector of the DETR family: a convolutional backbone and deformable attention."""
-    config, model = f"{prefix}Config", f"{prefix}ForObjectDetection"
-    return transformer(label, "detection", config, model, PIXELS, ["logits", "pred_boxes"], **{**DETECTOR, **changed})
 
 
 def complete(path: str, size: int, **arguments: Any) -> Network:

@@ -3,7 +3,9 @@
 the structure is kept."""
 from __future__ import annotations
 
-from registry import image, normal, own, timm, torchvision, transformer, uniform
+from typing import Any
+
+from registry import Network, image, normal, own, timm, torchvision, transformer, uniform
 
 ONE_EACH = [1, 1, 1, 1]
 CNN = [
@@ -134,6 +136,27 @@ DETR = dict(
     auxiliary_loss=False,
 )
 PIXELS = {"pixel_values": normal(1, 3, 64, 64)}
+DETECTOR = dict(
+    d_model=64,
+    encoder_hidden_dim=64,
+    encoder_ffn_dim=64,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    decoder_ffn_dim=64,
+    decoder_layers=2,
+    num_queries=12,
+    initializer_range=0.2,
+    decoder_in_channels=[64, 64, 64],
+    encoder_in_channels=[256, 512, 1024],
+)
+
+
+def detector(label: str, prefix: str, **changed: Any) -> Network:
+    """Describes a real-time detector of the DETR family: a convolutional backbone and deformable attention."""
+    config, model = f"{prefix}Config", f"{prefix}ForObjectDetection"
+    return transformer(label, "detection", config, model, PIXELS, ["logits", "pred_boxes"], **{**DETECTOR, **changed})
+
+
 DETECTION = [
     transformer("detr", "detection", "DetrConfig", "DetrForObjectDetection", PIXELS, ["logits", "pred_boxes"], **DETR),
     transformer(
@@ -156,25 +179,7 @@ DETECTION = [
         **SMALL,
         num_detection_tokens=10,
     ),
-    transformer(
-        "rt-detr",
-        "detection",
-        "RTDetrConfig",
-        "RTDetrForObjectDetection",
-        PIXELS,
-        ["logits", "pred_boxes"],
-        d_model=64,
-        encoder_hidden_dim=64,
-        encoder_ffn_dim=64,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        decoder_ffn_dim=64,
-        decoder_layers=1,
-        num_queries=12,
-        initializer_range=0.2,
-        decoder_in_channels=[64, 64, 64],
-        encoder_in_channels=[256, 512, 1024],
-    ),
+    detector("rt-detr", "RTDetr", decoder_layers=1),
     torchvision(
         "detection.ssdlite320_mobilenet_v3_large",
         "detection",
