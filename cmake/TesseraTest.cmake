@@ -18,17 +18,25 @@ set(TESSERA_TEST_ENVIRONMENT
 
 # CPU seconds of the tests that take long. ctest starts these first, so that none of them runs alone at the end.
 set(TESSERA_TEST_SECONDS
-    pytest-regression-exact_models=120 pytest-conformance=110 pytest-regression-field_cases=60 x86_kernel_test=95 pytest-regression-npu=75
-    pytest-regression-calibration=75 pytest-regression-x86-v2=60 pytest-regression-learned_weights=55
-    bmrt_preset_gcc=50 bmrt_preset_clang=50 pytest-regression-stages=30 pytest-regression-determinism=30 pytest-regression-target=30
-    pytest-regression-quantize=25 pytest-regression-borders=25 pytest-regression-equalization=25
-    pytest-regression-x86-avx2=25 pytest-regression-x86-avx512=25 pytest-regression-limits=25 pytest-regression-hostile_surroundings=22
-    pytest-regression-docs=22 pytest-regression-examples=22 npu_emission_test=20 pytest-regression-interrupts=20 pytest-regression-bad_input=20
-    pytest-regression-estimate=20 pytest-regression-npu_orders=16 pytest-regression-npu_survey=16
-    pytest-regression-bit_equal=16 pytest-regression-tasks=15 pytest-regression-wheel=20
-    pytest-regression-npu_plan=11 pytest-regression-inputs_outputs=10 pytest-regression-files_of_others=10
-    pytest-regression-npu_host=10 pytest-regression-advice=8 pytest-regression-check_verdicts=8 pytest-regression-onnx_quantised=8
-    pytest-regression-npu_report=7 pytest-regression-zoo=6 pytest-regression-accuracy=5)
+    x86_kernel_test=220 pytest-conformance=145 pytest-regression-exact_models=66 npu_emission_test=59
+    pytest-regression-npu=51 bmrt_preset_clang=50 bmrt_preset_gcc=50 pytest-regression-field_cases=47
+    pytest-regression-docs=44 pytest-regression-x86-v2=32 pytest-regression-learned_weights=31
+    pytest-regression-calibration=26 pytest-regression-cuda_tiles=25 pytest-regression-quantize=24
+    pytest-regression-cuda=21 pytest-regression-x86-avx2=20 pytest-regression-hostile_surroundings=19 abacus_test=18
+    pytest-regression-bad_input=18 pytest-regression-borders=18 pytest-regression-stages=18
+    pytest-regression-examples=17 pytest-regression-determinism=16 pytest-regression-reduce=16
+    pytest-regression-x86-avx512=16 pytest-regression-estimate=15 pytest-regression-interrupts=15
+    pytest-regression-limits=15 pytest-regression-target=13 pytest-regression-tasks=13 pytest-regression-wheel=12
+    pytest-regression-cuda_attention=11 pytest-regression-inputs_outputs=11 pytest-regression-npu_plan=11
+    pytest-regression-equalization=10 pytest-regression-from_onnx=10 pytest-regression-masked_rows=10
+    cross_compile_test=9 pytest-regression-npu_host=9 pytest-regression-npu_orders=9 pytest-regression-npu_survey=9
+    pytest-regression-report=9 pytest-regression-cuda_assembler=8 pytest-regression-files_of_others=8
+    pytest-regression-onnx_quantised=8 pytest-regression-references=8 pytest-regression-advice=7
+    pytest-regression-bit_equal=7 pytest-regression-npu_report=7 pytest-regression-accuracy=6
+    pytest-regression-cuda_convs=6 pytest-regression-cuda_on_device=6 pytest-regression-not_a_number=6 check-quant=5
+    pytest-regression-bench=5 pytest-regression-check_verdicts=5 pytest-regression-cuda_perf=5
+    pytest-regression-elementary=5 pytest-regression-npu_layers=5 pytest-regression-output_error_tools=5
+    pytest-regression-zoo=5)
 # CPU seconds of tests that are labelled `fast` nevertheless, i.e. that developers run after an edit.
 set(TESSERA_FAST_TEST_SECONDS check-top-import=30 pytest-python_tools=25 pytest-regression-dynamic=8)
 
