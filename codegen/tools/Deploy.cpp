@@ -17,6 +17,7 @@
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Transforms/Passes.h"
 
+#include "CLI/CLI.hpp"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"

@@ -11,6 +11,8 @@
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Transforms/Passes.h"
+
+#include "CLI/CLI.hpp"
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"

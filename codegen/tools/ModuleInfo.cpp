@@ -16,6 +16,8 @@
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"
 
+#include "CLI/CLI.hpp"
+
 using namespace mlir;
 using namespace tessera::tool;
 using tessera::Dim;

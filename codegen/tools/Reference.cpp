@@ -20,6 +20,8 @@
 #include "top_dialect/IR/WeightStore.h"
 #include "top_dialect/Transforms/Passes.h"
 
+#include "CLI/CLI.hpp"
+
 using namespace mlir;
 using namespace tessera::tool;
 using namespace tessera::top;

@@ -5,10 +5,13 @@
 
 #include "bmodel_format/tools/Program.h"
 
-#include "CLI/CLI.hpp"
 #include "llvm/Support/Error.h"
 
 #include <functional>
+
+namespace CLI {
+class App;
+} // namespace CLI
 
 namespace tessera::tool {
 

@@ -6,6 +6,7 @@
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
+#include "CLI/CLI.hpp"
 #include "mlir/IR/MLIRContext.h"
 
 using namespace mlir;

@@ -8,6 +8,8 @@
 #include "codegen/tools/Subcommand.h"
 #include "quant/Transforms/QuantizeTable.h"
 
+#include "CLI/CLI.hpp"
+
 using namespace tessera;
 using namespace tessera::tool;
 

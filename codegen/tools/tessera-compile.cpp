@@ -7,6 +7,7 @@
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/Unsupported.h"
 
+#include "CLI/CLI.hpp"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
