@@ -9,9 +9,8 @@
 #include "bmodel/reader.h"
 #include "bmrt/bmrt.hpp"
 #include "codegen/Pipelines/Deploy.h"
+#include "codegen/test/FamiliesContext.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -27,15 +26,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-std::unique_ptr<MLIRContext> createContext() {
-  DialectRegistry registry;
-  codegen::registerFamilies(registry);
-  registry.insert<arith::ArithDialect, math::MathDialect, func::FuncDialect>();
-  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  context->loadAllAvailableDialects();
-  return context;
-}
 
 class Scratch {
 public:
@@ -96,7 +86,7 @@ struct Deployed {
 using Targets = ArrayRef<const codegen::Target *>;
 
 Deployed deploy(const std::string &text, const std::string &path, Targets targets) {
-  auto context = createContext();
+  auto context = codegen::createFamiliesContext();
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, context.get());
   EXPECT_TRUE(module) << text;
   codegen::DeployOptions options;

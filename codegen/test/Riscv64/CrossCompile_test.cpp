@@ -6,11 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "LoopChip.h"
 #include "codegen/Pipelines/Deploy.h"
-#include "codegen/Target/Registry.h"
+#include "codegen/test/FamiliesContext.h"
 #include "top_dialect/Transforms/Passes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Object/ELFObjectFile.h"
@@ -25,15 +23,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-std::unique_ptr<MLIRContext> createContext() {
-  DialectRegistry registry;
-  codegen::registerFamilies(registry);
-  registry.insert<arith::ArithDialect, math::MathDialect, func::FuncDialect>();
-  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  context->loadAllAvailableDialects();
-  return context;
-}
 
 /// The facts about a shared object that a loader depends on.
 struct SharedObject {
@@ -125,7 +114,7 @@ size_t check(const codegen::TargetProgram &program, const bmrt::native::ElfMachi
 }
 
 void compileProbes(const codegen::Target &chip, const bmrt::native::ElfMachine &machine, quant::Precision precision) {
-  auto context = createContext();
+  auto context = codegen::createFamiliesContext();
   auto probes = parseSourceFile<ModuleOp>(SOURCE_ROOT "/codegen/Pipelines/probes.mlir", context.get());
   ASSERT_TRUE(probes);
   size_t kernels = 0;
