@@ -53,7 +53,7 @@ public:
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
   std::vector<UnsupportedOp> survey(func::FuncOp function) const override {
-    return kernels::findOpsWithoutKernel(function, "CUDA");
+    return kernels::findOpsWithoutKernel(function, "CUDA", /*openSizes=*/false);
   }
 
   double secondsOf(Operation *op) const override { return isa<device::ReshapeOp>(op) ? 0 : costOf(op, chip).seconds(); }

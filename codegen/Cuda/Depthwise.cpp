@@ -57,8 +57,8 @@ public:
       rest = b.div(rest, groupsOfBlock);
       SmallVector<Value> position;
       for (const kernels::WindowDim &dim : llvm::reverse(windows)) {
-        position.insert(position.begin(), b.rem(rest, dim.output));
-        rest = b.div(rest, dim.output);
+        position.insert(position.begin(), b.rem(rest, dim.output.value()));
+        rest = b.div(rest, dim.output.value());
       }
       Value blockIndex = b.rem(rest, channels / block), image = b.div(rest, channels / block);
       emitThread(image, b.add(b.mul(blockIndex, block), lane), position);
@@ -85,7 +85,7 @@ private:
   Value startOf(Value image, Value channel) {
     int64_t positions = 1;
     for (const kernels::WindowDim &dim : windows) {
-      positions *= dim.input;
+      positions *= dim.input.value();
     }
     Value blockStart = b.mul(b.div(channel, block), positions * block);
     return b.add(b.add(b.mul(image, positions * channels), blockStart), b.rem(channel, block));
@@ -98,10 +98,10 @@ private:
       const kernels::WindowDim &dim = windows[i];
       int64_t shift = rest % dim.kernel * dim.dilation - dim.padBegin;
       Value at = b.add(b.mul(position[i], dim.stride), shift);
-      bool reachesOutside = shift < 0 || (dim.output - 1) * dim.stride + shift >= dim.input;
-      inside = reachesOutside ? b.both(inside, b.below(at, dim.input)) : inside;
+      bool reachesOutside = shift < 0 || (dim.output.value() - 1) * dim.stride + shift >= dim.input.value();
+      inside = reachesOutside ? b.both(inside, b.below(at, dim.input.value())) : inside;
       offset = b.add(offset, b.mul(at, stride));
-      rest /= dim.kernel, stride *= dim.input;
+      rest /= dim.kernel, stride *= dim.input.value();
     }
     Type element = x.getElementType(), weight = kb.operandType(1).getElementType(), sum = sumType.getElementType();
     // A tap outside the image reads the first element instead, which is then replaced by padding.

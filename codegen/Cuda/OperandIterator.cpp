@@ -35,7 +35,7 @@ WindowIterator::WindowIterator(BlockBuilder &b, Operation *op, Value group) : Op
   int64_t bytes = device::elementBytes(x.getElementType()), positions = 1;
   rows = y.getDimSize(0);
   for (const kernels::WindowDim &dim : windows) {
-    rows *= dim.output, taps *= dim.kernel, positions *= dim.input;
+    rows *= dim.output.value(), taps *= dim.kernel, positions *= dim.input.value();
   }
   device::BlockedAttr layout = device::getBlockedLayout(x);
   blocked = static_cast<bool>(layout);
@@ -56,10 +56,10 @@ OperandIterator::Place WindowIterator::row(BlockBuilder &b, Value, Value row) co
   Value rest = row;
   int64_t stride = positionBytes;
   for (const kernels::WindowDim &dim : llvm::reverse(windows)) {
-    Value position = b.add(b.mul(b.rem(rest, dim.output), dim.stride), -dim.padBegin);
+    Value position = b.add(b.mul(b.rem(rest, dim.output.value()), dim.stride), -dim.padBegin);
     place.positions.insert(place.positions.begin(), position);
     place.offset = b.add(place.offset, b.mul(position, stride));
-    rest = b.div(rest, dim.output), stride *= dim.input;
+    rest = b.div(rest, dim.output.value()), stride *= dim.input.value();
   }
   place.offset = b.add(place.offset, b.mul(rest, imageBytes));
   return place;
@@ -73,7 +73,7 @@ OperandIterator::Place WindowIterator::tap(BlockBuilder &b, Value kernelPosition
     Value position = b.mul(b.rem(kernelPosition, dim.kernel), dim.dilation);
     place.positions.insert(place.positions.begin(), position);
     place.offset = b.add(place.offset, b.mul(position, stride));
-    kernelPosition = b.div(kernelPosition, dim.kernel), stride *= dim.input;
+    kernelPosition = b.div(kernelPosition, dim.kernel), stride *= dim.input.value();
   }
   return place;
 }
@@ -97,8 +97,8 @@ OperandIterator::Place WindowIterator::unit(BlockBuilder &b, Value unit) const {
 Value WindowIterator::isInside(BlockBuilder &b, const Place &row, const Place &unit) const {
   Value inside;
   for (auto [i, dim] : llvm::enumerate(windows)) {
-    if (dim.interior() != std::pair<int64_t, int64_t>(0, dim.output)) {
-      inside = b.both(inside, b.below(b.add(row.positions[i], unit.positions[i]), dim.input));
+    if (!dim.isAllInterior()) {
+      inside = b.both(inside, b.below(b.add(row.positions[i], unit.positions[i]), dim.input.value()));
     }
   }
   return inside;

@@ -18,7 +18,7 @@ BatchedMatrix matrixAt(KernelBuilder &kb, RankedTensorType type, int64_t rank, A
       base = kb.add(base, kb.mul(indices[d + missing], strides.dims[d]));
     }
   }
-  int64_t last = strides.dims[own - 1], before = strides.dims[own - 2];
+  Dim last = strides.dims[own - 1], before = strides.dims[own - 2];
   return transposed ? BatchedMatrix{base, last, before} : BatchedMatrix{base, before, last};
 }
 

@@ -11,7 +11,7 @@ namespace tessera::kernels {
 /// all in elements.
 struct BatchedMatrix {
   mlir::Value base;
-  int64_t rowStride, columnStride;
+  Dim rowStride = 0, columnStride = 0;
 };
 
 /// Returns the matrix of row-major |type| (transposed if |transposed|) for the batch |indices| of a result of |rank|

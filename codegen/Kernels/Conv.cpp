@@ -35,32 +35,26 @@ public:
   }
 
   void emit() {
-    SmallVector<int64_t> rows = {Shape(y)[0].value(),
-                                 Strides(y).block ? int64_t(llvm::alignTo(Shape(y)[1].value(), Strides(y).block))
-                                                  : Shape(y)[1].value()};
+    SmallVector<Dim> rows = {Shape(y)[0], paddedChannels(y)};
     for (const WindowDim &window : ArrayRef(windows).drop_back()) {
       rows.push_back(window.output);
     }
-    int64_t count = 1;
-    for (int64_t size : rows) {
-      count *= size;
-    }
+    Dim count = multiply(rows);
     if (kb.target.tileIsThread) { // one thread for each vector of columns
-      rows.push_back(llvm::divideCeil(windows.back().output, lanes));
+      rows.push_back(ceilDiv(windows.back().output, lanes));
       return forItems(kb, count * rows.back(), 1, 1, [&](Value vector) {
         SmallVector<Value> at = delinearize(kb, vector, rows);
         at.back() = kb.mul(at.back(), lanes);
         emitVector(at);
       });
     }
-    int64_t work = windows.back().output * numElements(w) / std::max<int64_t>(1, Shape(w)[0].value());
+    Dim work = windows.back().output * (numElements(w) / std::max<int64_t>(1, Shape(w)[0].value()));
     forItems(kb, count, work, 65536, [&](Value row) { emitRow(delinearize(kb, row, rows)); });
   }
 
 private:
   void emitRow(SmallVector<Value> indices) {
-    int64_t width = windows.back().output;
-    kb.forLoop(0, llvm::alignTo(width, lanes), lanes, [&](Value column) {
+    kb.forLoop(0, ceilDiv(windows.back().output, lanes) * lanes, lanes, [&](Value column) {
       SmallVector<Value> at = indices;
       at.push_back(column);
       emitVector(at);
@@ -69,7 +63,7 @@ private:
 
   void emitVector(SmallVector<Value> at) {
     int64_t channels = Shape(y)[1].value();
-    Value outputMask = kb.maskBelow(lanes, kb.sub(kb.constant(windows.back().output), at.back()));
+    Value outputMask = kb.maskBelow(lanes, kb.sub(kb.index(windows.back().output), at.back()));
     // Padding channels of a blocked result repeat the last channel and store zeros.
     Value channel = kb.min(at[1], kb.constant(channels - 1));
     SmallVector<Value> clamped = at;
@@ -124,14 +118,13 @@ private:
     Value mask = insideMask(input.back());
     for (size_t d = 2; d + 1 < input.size() && op.getPadValue(); ++d) {
       // If the tap is outside in another dim, all lanes are padding. As unsigned numbers, negative positions are large.
-      Value inside =
-          arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, input[d], kb.constant(windows[d - 2].input));
+      Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, input[d], kb.index(windows[d - 2].input));
       mask = arith::AndIOp::create(kb.b, mask, kb.splat(inside, lanes));
     }
     // The column may be negative, and block arithmetic is unsigned: the column's offset is therefore added separately.
     SmallVector<Value> start(input);
     start.back() = kb.constant(0);
-    int64_t columnStride = laneStride(x, x.getRank() - 1);
+    Dim columnStride = laneStride(x, x.getRank() - 1);
     Value offset = kb.add(Strides(x).offset(kb, start), kb.mul(input.back(), columnStride));
     Value values = loadLanes(kb, x.getElementType(), kb.operand(0), columnStride * window.stride,
                              VectorStep{{}, mask, lanes}, offset);
@@ -169,7 +162,7 @@ private:
     Value iota = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, ArrayRef<int32_t>(steps)));
     Value start = kb.splat(arith::TruncIOp::create(kb.b, kb.b.getI32Type(), column), lanes);
     Value columns = arith::AddIOp::create(kb.b, start, iota);
-    Value width = kb.splat(arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(window.input)), lanes);
+    Value width = kb.splat(narrowIndex(kb, window.input), lanes);
     return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, columns, width); // negative is large
   }
 
@@ -183,14 +176,18 @@ private:
 };
 
 struct ConvModel : KernelInterface::ExternalModel<ConvModel, device::ConvOp> {
+  bool acceptsOpenSizes(Operation *op) const {
+    Shape x(op->getOperand(0)), w(op->getOperand(1)), y(op->getResult(0));
+    return x[1].isKnown() && w.isKnown() && y[1].isKnown() && sameSize(x[0], y[0]) &&
+           broadcastsProvably(cast<device::EpilogueInterface>(op));
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto conv = cast<device::ConvOp>(op);
     if (conv.getPacking()) {
       return op->emitError("internal error: the loop kernel does not support packed weights");
     }
     bool isPlain = !device::isBlocked(kb.operandType(0)) && !device::isBlocked(kb.resultType());
-    int64_t products = numElements(kb.operandType(1)) * numElements(kb.resultType());
-    if (kb.target.tileIsThread && isPlain && products > 0) {
+    if (kb.target.tileIsThread && isPlain && numElements(kb.operandType(1)) * numElements(kb.resultType()) > 0) {
       emitConvByThreads(kb, conv);
     } else {
       GenericConv(kb, conv).emit();

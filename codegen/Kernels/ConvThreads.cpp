@@ -113,10 +113,10 @@ private:
     for (auto [d, window] : llvm::enumerate(windows)) {
       Value position = window.inputAt(kb, pixel.at[d], tap[d]);
       source.offset = kb.add(kb.mul(source.offset, window.input), position);
-      if (window.interior() == std::pair<int64_t, int64_t>(0, window.output)) {
+      if (window.isAllInterior()) {
         continue;
       }
-      Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, position, kb.constant(window.input));
+      Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, position, kb.index(window.input));
       source.inside = source.inside ? Value(arith::AndIOp::create(kb.b, source.inside, inside)) : inside;
     }
     if (source.inside) { // a safe address; the loaded value is replaced by padding

@@ -16,10 +16,11 @@ struct CopyNest {
 };
 
 /// Returns the nests of all regions and, with |fill|, of the uncovered elements. Returns nothing if a region spreads or
-/// permutes the channels of a blocked tensor, or if the uncovered elements do not form at most 64 rectangles.
+/// permutes the channels of a blocked tensor, or if the uncovered elements are not known to form at most 64 rectangles.
+/// Offsets and sizes along the channels of blocked tensors must be numbers.
 std::optional<llvm::SmallVector<CopyNest>> copyNests(llvm::ArrayRef<mlir::RankedTensorType> sources,
                                                      mlir::RankedTensorType result,
-                                                     llvm::ArrayRef<device::Piece> pieces, bool fill);
+                                                     llvm::ArrayRef<device::SymbolicPiece> pieces, bool fill);
 
 } // namespace tessera::kernels
 

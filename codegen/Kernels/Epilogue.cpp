@@ -32,9 +32,15 @@ Value convertElement(KernelBuilder &kb, Value value, Type from, Type to) {
                     : Value(arith::ExtSIOp::create(kb.b, wanted, value));
 }
 
-int64_t laneStride(RankedTensorType type, int64_t dim) {
+Dim laneStride(RankedTensorType type, int64_t dim) {
   Strides strides(type);
-  return strides.block && dim == 1 ? 1 : strides.dims[dim];
+  return strides.block && dim == 1 ? Dim(1) : strides.dims[dim];
+}
+
+bool broadcastsProvably(device::EpilogueInterface op) {
+  auto types = llvm::map_to_vector(op.getEpilogueOperands(),
+                                   [](Value value) { return cast<RankedTensorType>(value.getType()); });
+  return broadcastsProvably(types, cast<RankedTensorType>(op->getResult(0).getType()));
 }
 
 Value applyEpilogue(KernelBuilder &kb, device::EpilogueInterface op, Value value) {
@@ -51,7 +57,7 @@ Value EpilogueStore::loadExtra(unsigned operand, ArrayRef<Value> indices, int64_
     own.push_back(Shape(type)[d].is(1) ? kb.constant(0) : indices[d + missing]);
   }
   int64_t ownLane = laneDim - missing;
-  int64_t stride = laneDim < 0 || ownLane < 0 || Shape(type)[ownLane].is(1) ? 0 : laneStride(type, ownLane);
+  Dim stride = laneDim < 0 || ownLane < 0 || Shape(type)[ownLane].is(1) ? Dim(0) : laneStride(type, ownLane);
   Value offset = Strides(type).offset(kb, own);
   if (laneDim < 0) {
     return kb.loadElements(type.getElementType(), 0, kb.operand(operand), offset);

@@ -28,6 +28,9 @@ private:
   device::EpilogueInterface op;
 };
 
+/// Returns true if each size of each epilogue operand of |op| is known to be 1 or the size of the result.
+bool broadcastsProvably(device::EpilogueInterface op);
+
 /// Applies the epilogue of an op without extra operands to |value| in registers; omits the rounding that storing
 /// performs.
 mlir::Value applyEpilogue(KernelBuilder &kb, device::EpilogueInterface op, mlir::Value value);
@@ -38,7 +41,7 @@ mlir::Value convertElement(KernelBuilder &kb, mlir::Value value, mlir::Type from
 
 /// Returns the distance in elements between neighbours of |type| along logical dim |dim|; it is 1 for a blocked channel
 /// dim.
-int64_t laneStride(mlir::RankedTensorType type, int64_t dim);
+Dim laneStride(mlir::RankedTensorType type, int64_t dim);
 
 } // namespace tessera::kernels
 

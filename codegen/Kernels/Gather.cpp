@@ -16,36 +16,35 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-Value loadIndex(KernelBuilder &kb, unsigned operand, Value offset, int64_t size) {
+Value loadIndex(KernelBuilder &kb, unsigned operand, Value offset, Dim size) {
   Type type = kb.operandType(operand).getElementType();
   Value index = kb.loadElements(type, 0, kb.operand(operand), offset);
   if (!index.getType().isInteger(64)) {
     index = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), index);
   }
   Value wrapped = arith::SelectOp::create(kb.b, kb.less(index, kb.constant(0)), kb.add(index, size), index);
-  return kb.max(kb.min(wrapped, kb.constant(size - 1)), kb.constant(0));
+  return kb.max(kb.min(wrapped, kb.index(size - 1)), kb.constant(0));
 }
 
 Type storageElement(KernelBuilder &kb, Type elementType) {
   return kb.b.getIntegerType(8 * device::elementBytes(elementType));
 }
 
-void copyRow(KernelBuilder &kb, Type elementType, int64_t size, Value from, Value fromOffset, Value to,
-             Value toOffset) {
+void copyRow(KernelBuilder &kb, Type elementType, Dim size, Value from, Value fromOffset, Value to, Value toOffset) {
   Type storage = storageElement(kb, elementType);
-  if (size < 4) {
+  if (maxOf(size) < 4) {
     return kb.forLoop(
         0, size, 1, [&](Value i) { kb.store(kb.load(storage, from, kb.add(fromOffset, i)), to, kb.add(toOffset, i)); });
   }
-  unsigned lanes = std::min<int64_t>(kb.target.lanes(storage.getIntOrFloatBitWidth()), llvm::PowerOf2Ceil(size));
+  unsigned lanes = std::min<int64_t>(kb.target.lanes(storage.getIntOrFloatBitWidth()), llvm::PowerOf2Ceil(maxOf(size)));
   overRow(kb, size, lanes, [&](Value i, Value mask) {
     kb.storeElements(storage, kb.loadElements(storage, lanes, from, kb.add(fromOffset, i), mask), to,
                      kb.add(toOffset, i), mask);
   });
 }
 
-Value tupleOffset(KernelBuilder &kb, unsigned operand, Value start, int64_t count, ArrayRef<int64_t> sizes,
-                  ArrayRef<int64_t> strides) {
+Value tupleOffset(KernelBuilder &kb, unsigned operand, Value start, int64_t count, ArrayRef<Dim> sizes,
+                  ArrayRef<Dim> strides) {
   Value offset = kb.constant(0);
   for (int64_t i = 0; i < count; ++i) {
     Value index = loadIndex(kb, operand, kb.add(start, i), sizes[i]);
@@ -61,18 +60,27 @@ struct GatherModel : KernelInterface::ExternalModel<GatherModel, device::GatherO
     if (failed(requireRowMajor(op))) {
       return failure();
     }
-    int64_t axis = cast<device::GatherOp>(op).getAxis();
-    ArrayRef<int64_t> shape = Shape(kb.operandType(0)).values();
-    int64_t outer = ShapedType::getNumElements(shape.take_front(axis)), size = shape[axis],
-            inner = ShapedType::getNumElements(shape.drop_front(axis + 1));
-    int64_t indices = numElements(kb.operandType(1));
-    forItems(kb, outer * indices, inner, 16384, [&](Value item) {
+    auto [outer, size, inner] = splitAt(op);
+    Dim indices = countElements(kb.operandType(1));
+    forItems(kb, outer * indices, inner, 16384, [&, size = size, inner = inner](Value item) {
       SmallVector<Value> at = delinearize(kb, item, {outer, indices});
       Value row = kb.add(kb.mul(at[0], size), loadIndex(kb, 1, at[1], size));
       copyRow(kb, kb.resultType().getElementType(), inner, kb.operand(0), kb.mul(row, inner), kb.result(),
               kb.mul(item, inner));
     });
     return success();
+  }
+
+  bool acceptsOpenSizes(Operation *op) const {
+    auto [outer, size, inner] = splitAt(op);
+    return sameSize(countElements(op->getResult(0)), outer * countElements(op->getOperand(1)) * inner);
+  }
+
+  /// Returns the elements of the operand before, along and behind the axis.
+  static std::array<Dim, 3> splitAt(Operation *op) {
+    int64_t axis = cast<device::GatherOp>(op).getAxis();
+    SmallVector<Dim> shape = Shape(op->getOperand(0)).dims();
+    return {multiply(ArrayRef(shape).take_front(axis)), shape[axis], multiply(ArrayRef(shape).drop_front(axis + 1))};
   }
 };
 
@@ -152,7 +160,7 @@ struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::Gat
     Strides strides(x);
     forItems(kb, batches * perBatch, inner, 16384, [&](Value item) {
       Value batch = kb.div(item, perBatch);
-      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, Shape(x).dropFront(batchDims).values(),
+      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, Shape(x).dropFront(batchDims).dims(),
                                  ArrayRef(strides.dims).drop_front(batchDims));
       copyRow(kb, x.getElementType(), inner, kb.operand(0), kb.add(kb.mul(batch, batchStride), offset), kb.result(),
               kb.mul(item, inner));

@@ -28,26 +28,24 @@ public:
         space.push_back(nest.dims[d].size);
       }
     }
-    blocks = llvm::divideCeil(pixels.size, lanes);
-    space.push_back(llvm::divideCeil(blocks, kRun));
-    perTile = itemsPerTile(kb, ShapedType::getNumElements(space), planes.size * lanes * std::min(blocks, kRun),
-                           kElementsPerTile);
+    blocks = llvm::divideCeil(pixels.size.value(), lanes), planeCount = planes.size.value();
+    space.push_back(int64_t(llvm::divideCeil(blocks, kRun)));
+    perTile = itemsPerTile(kb, multiply(space), planeCount * lanes * std::min(blocks, kRun), kElementsPerTile);
   }
 
-  int64_t tiles() const { return llvm::divideCeil(ShapedType::getNumElements(space), perTile); }
+  Dim tiles() const { return ceilDiv(multiply(space), perTile); }
 
   void emitTile(Value tile) {
     Value first = kb.mul(tile, perTile);
-    kb.forLoop(
-        first, kb.min(kb.add(first, perTile), kb.constant(ShapedType::getNumElements(space))), 1, [&](Value position) {
-          SmallVector<Value> at = delinearize(kb, position, space);
-          Value run = at.pop_back_val(), source = kb.constant(nest.bases[0]), target = kb.constant(nest.bases[1]);
-          for (auto [dim, index] : llvm::zip_equal(outer, at)) {
-            source = kb.add(source, kb.mul(index, dim.strides[0]));
-            target = kb.add(target, kb.mul(index, dim.strides[1]));
-          }
-          emitRun(source, target, kb.mul(run, kRun));
-        });
+    kb.forLoop(first, kb.min(kb.add(first, perTile), kb.index(multiply(space))), 1, [&](Value position) {
+      SmallVector<Value> at = delinearize(kb, position, space);
+      Value run = at.pop_back_val(), source = kb.index(nest.bases[0]), target = kb.index(nest.bases[1]);
+      for (auto [dim, index] : llvm::zip_equal(outer, at)) {
+        source = kb.add(source, kb.mul(index, dim.strides[0]));
+        target = kb.add(target, kb.mul(index, dim.strides[1]));
+      }
+      emitRun(source, target, kb.mul(run, kRun));
+    });
   }
 
 private:
@@ -55,7 +53,7 @@ private:
 
   /// Blocks [|first|, |first| + kRun) as far as there are any; the last one may be smaller.
   void emitRun(Value source, Value target, Value first) {
-    int64_t whole = pixels.size / lanes, tail = pixels.size % lanes;
+    int64_t whole = pixels.size.value() / lanes, tail = pixels.size.value() % lanes;
     auto at = [&](Value block, int64_t count) {
       Value pixel = kb.mul(block, lanes);
       emitBlock(kb.add(source, kb.mul(pixel, pixels.strides[0])), kb.add(target, kb.mul(pixel, pixels.strides[1])),
@@ -71,31 +69,31 @@ private:
   /// |count| pixels.
   void emitBlock(Value source, Value target, int64_t count) {
     SmallVector<Value> loaded, stored;
-    for (int64_t v = 0; v < planes.size; ++v) {
+    for (int64_t v = 0; v < planeCount; ++v) {
       loaded.push_back(kb.loadElements(storage, lanes, from, offsetOf(source, 0, v, !packs), mask(v, !packs, count)));
     }
-    for (int64_t v = 0; v < planes.size; ++v) {
+    for (int64_t v = 0; v < planeCount; ++v) {
       SmallVector<std::pair<int64_t, int64_t>> origins; // vector and lane of each lane
       for (int64_t lane = 0; lane < lanes; ++lane) {
-        int64_t packed = packs ? v * lanes + lane : lane * planes.size + v;
-        origins.push_back(packs ? std::pair(packed % planes.size, packed / planes.size)
+        int64_t packed = packs ? v * lanes + lane : lane * planeCount + v;
+        origins.push_back(packs ? std::pair(packed % planeCount, packed / planeCount)
                                 : std::pair(packed / lanes, packed % lanes));
       }
       stored.push_back(pick(loaded, origins));
     }
-    for (int64_t v = 0; v < planes.size; ++v) {
+    for (int64_t v = 0; v < planeCount; ++v) {
       kb.storeElements(storage, stored[v], to, offsetOf(target, 1, v, packs), mask(v, packs, count));
     }
   }
 
   /// Where the |v|th vector of a block of tensor |t| begins.
   Value offsetOf(Value base, unsigned t, int64_t v, bool isPacked) {
-    return kb.add(base, isPacked ? v * lanes : v * planes.strides[t]);
+    return kb.add(base, isPacked ? Dim(v * lanes) : v * planes.strides[t]);
   }
 
   /// The lanes of the |v|th vector that |count| pixels fill; null: all.
   Value mask(int64_t v, bool isPacked, int64_t count) {
-    int64_t filled = isPacked ? std::clamp<int64_t>(count * planes.size - v * lanes, 0, lanes) : count;
+    int64_t filled = isPacked ? std::clamp<int64_t>(count * planeCount - v * lanes, 0, lanes) : count;
     return filled == lanes ? Value() : kb.maskBelow(lanes, kb.constant(filled));
   }
 
@@ -120,9 +118,9 @@ private:
   bool packs;
   Value from, to;
   Type storage;
-  int64_t lanes, blocks, perTile;
+  int64_t lanes, blocks, planeCount, perTile;
   SmallVector<NestDim> outer;
-  SmallVector<int64_t> space;
+  SmallVector<Dim> space;
 };
 
 } // namespace
@@ -136,11 +134,12 @@ std::optional<TiledMove> planInterleave(KernelBuilder &kb, const LoopNest &nest,
   for (unsigned plane = 0; plane < nest.dims.size(); ++plane) {
     for (unsigned pixel = 0; pixel < nest.dims.size(); ++pixel) {
       const NestDim &c = nest.dims[plane], &p = nest.dims[pixel];
-      if (plane == pixel || c.size < 2 || c.size > kMostPlanes || p.size < 16) {
+      if (plane == pixel || !c.size.isKnown() || !p.size.isKnown() || c.size.value() < 2 ||
+          c.size.value() > kMostPlanes || p.size.value() < 16) {
         continue;
       }
       for (unsigned packed : {0u, 1u}) {
-        if (c.strides[packed] == 1 && p.strides[packed] == c.size && p.strides[1 - packed] == 1) {
+        if (c.strides[packed].is(1) && sameSize(p.strides[packed], c.size) && p.strides[1 - packed].is(1)) {
           auto emitter = std::make_shared<InterleaveEmitter>(kb, nest, pixel, plane, packed == 1, from, to, storage);
           return TiledMove{emitter->tiles(), [emitter](Value tile) { emitter->emitTile(tile); }};
         }

@@ -16,12 +16,19 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-int64_t physicalElements(RankedTensorType type) {
-  return device::physicalBytes(type) / device::elementBytes(type.getElementType());
+Dim multiply(ArrayRef<Dim> sizes) {
+  Dim product = 1;
+  for (Dim size : sizes) {
+    product *= size;
+  }
+  return product;
 }
 
+Dim physicalElements(RankedTensorType type) { return multiply(device::physicalDims(type)); }
+
 KernelBuilder::KernelBuilder(const VectorTarget &target, Operation *op, StringRef symbol)
-    : target(target), exact(device::isExact(op)), b(UnknownLoc::get(op->getContext()), op->getContext()), sourceOp(op) {
+    : target(target), exact(device::isExact(op)), b(UnknownLoc::get(op->getContext()), op->getContext()), sourceOp(op),
+      symbols(symbolsOf(op)) {
   kernelFrame.symbol = symbol.str();
   module = ModuleOp::create(b.getLoc());
   b.setInsertionPointToEnd(module->getBody());
@@ -39,6 +46,7 @@ KernelBuilder::KernelBuilder(const VectorTarget &target, Operation *op, StringRe
   for (unsigned i = 0, e = op->getNumOperands() + op->getNumResults(); i < e; ++i) {
     pointers.push_back(loadPointer(i));
   }
+  lastOfEntry = pointers.back().getDefiningOp();
 }
 
 Value KernelBuilder::loadPointer(unsigned index) {
@@ -66,13 +74,19 @@ void KernelBuilder::setScratchBytes(int64_t bytes) {
   kernelFrame.scratchBytes = std::max(kernelFrame.scratchBytes, bytes);
 }
 
-void KernelBuilder::forTiles(int64_t tiles, function_ref<void(Value)> body) {
+void KernelBuilder::setTiles(Dim tiles) {
+  kernelFrame.tiles = tiles.isKnown() ? tiles.value() : 0;
+  kernelFrame.tileTerms = tiles.isSymbolic() ? termsOf(tiles, symbols) : SizeTerms();
+  unknownSize |= tiles.isUnknown();
+}
+
+void KernelBuilder::forTiles(Dim tiles, function_ref<void(Value)> body) {
   setTiles(tiles);
   forLoop(begin, end, 1, body);
 }
 
-void KernelBuilder::forSharedRows(int64_t count, function_ref<void(Value)> body) {
-  forTiles(std::max<int64_t>(1, count * kRowThreads), [&](Value tile) {
+void KernelBuilder::forSharedRows(Dim count, function_ref<void(Value)> body) {
+  forTiles(tessera::max(1, count * kRowThreads), [&](Value tile) {
     lane = rem(tile, kRowThreads);
     body(div(tile, kRowThreads));
     lane = nullptr;
@@ -99,6 +113,53 @@ Type KernelBuilder::lanesOf(Type element, unsigned lanes) const {
 
 Value KernelBuilder::constant(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
 
+Value KernelBuilder::index(Dim size) {
+  if (size.isKnown()) {
+    return constant(size.value());
+  }
+  if (size.isUnknown()) {
+    unknownSize = true;
+    return constant(0);
+  }
+  Value &value = sizes[size.expression()];
+  if (!value) {
+    value = computeAtEntry(size);
+  }
+  return value;
+}
+
+/// Returns the quotient rounded down; the divisor is positive.
+static Value emitFloorDiv(KernelBuilder &kb, Value x, Value y) {
+  Value quotient = arith::DivSIOp::create(kb.b, x, y);
+  Value rest = kb.sub(x, kb.mul(quotient, y));
+  Value isNegative = kb.less(rest, kb.constant(0));
+  return kb.add(quotient, arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), isNegative));
+}
+
+Value KernelBuilder::computeAtEntry(Dim size) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(lastOfEntry);
+  if (!dims) {
+    dims = loadPointer(unsigned(pointers.size()));
+  }
+  SmallVector<Value> stack;
+  for (const bm_dim_term &term : termsOf(size, symbols)) {
+    if (term.op == BM_DIM_CONST || term.op == BM_DIM_PARAM) {
+      Value number = constant(term.value);
+      stack.push_back(term.op == BM_DIM_CONST ? number : load(b.getI64Type(), dims, number));
+      continue;
+    }
+    Value y = stack.pop_back_val(), x = stack.pop_back_val();
+    stack.push_back(term.op == BM_DIM_ADD         ? add(x, y)
+                    : term.op == BM_DIM_MUL       ? mul(x, y)
+                    : term.op == BM_DIM_FLOOR_DIV ? emitFloorDiv(*this, x, y)
+                    : term.op == BM_DIM_MIN       ? min(x, y)
+                                                  : max(x, y));
+  }
+  lastOfEntry = &*std::prev(b.getInsertionPoint());
+  return stack.back();
+}
+
 static std::optional<int64_t> constantOf(Value value) {
   APInt result;
   if (matchPattern(value, m_ConstantInt(&result))) {
@@ -113,14 +174,14 @@ Value KernelBuilder::mul(Value x, Value y) { return b.createOrFold<arith::MulIOp
 Value KernelBuilder::min(Value x, Value y) { return b.createOrFold<arith::MinSIOp>(x, y); }
 Value KernelBuilder::max(Value x, Value y) { return b.createOrFold<arith::MaxSIOp>(x, y); }
 
-Value KernelBuilder::div(Value x, int64_t y) {
-  assert(y > 0 && "division by a positive constant only");
-  return y == 1 ? x : b.createOrFold<arith::DivUIOp>(x, constant(y));
+Value KernelBuilder::div(Value x, Dim y) {
+  assert((!y.isKnown() || y.value() > 0) && "division by a positive number only");
+  return y.is(1) ? x : b.createOrFold<arith::DivUIOp>(x, index(y));
 }
 
-Value KernelBuilder::rem(Value x, int64_t y) {
-  assert(y > 0 && "remainder of a positive constant only");
-  return y == 1 ? constant(0) : b.createOrFold<arith::RemUIOp>(x, constant(y));
+Value KernelBuilder::rem(Value x, Dim y) {
+  assert((!y.isKnown() || y.value() > 0) && "remainder of a positive number only");
+  return y.is(1) ? constant(0) : b.createOrFold<arith::RemUIOp>(x, index(y));
 }
 
 Value KernelBuilder::less(Value x, Value y) { return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, y); }
@@ -132,8 +193,8 @@ void KernelBuilder::forLoop(Value lower, Value upper, int64_t step, function_ref
   });
 }
 
-void KernelBuilder::forLoop(int64_t lower, int64_t upper, int64_t step, function_ref<void(Value)> body) {
-  forLoop(constant(lower), constant(upper), step, body);
+void KernelBuilder::forLoop(Dim lower, Dim upper, int64_t step, function_ref<void(Value)> body) {
+  forLoop(index(lower), index(upper), step, body);
 }
 
 SmallVector<Value> KernelBuilder::forLoop(Value lower, Value upper, int64_t step, ValueRange init,

@@ -3,17 +3,22 @@
 #ifndef TESSERA_CODEGEN_KERNELS_KERNELBUILDER_H
 #define TESSERA_CODEGEN_KERNELS_KERNELBUILDER_H
 
+#include "codegen/Kernels/SizeTerms.h"
 #include "codegen/Kernels/VectorTarget.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace tessera::kernels {
 
 /// Returns the number of elements that |type| occupies in memory, including padding lanes of a blocked layout.
 /// (device_dialect/IR/Layout.h declares the other layout queries.)
-int64_t physicalElements(mlir::RankedTensorType type);
+Dim physicalElements(mlir::RankedTensorType type);
+
+/// Returns the product of |sizes|.
+Dim multiply(llvm::ArrayRef<Dim> sizes);
 
 /// Launch parameters of a kernel: everything but its code.
 struct KernelFrame {
@@ -23,15 +28,19 @@ struct KernelFrame {
   unsigned blockThreads = 0; ///< threads of a GPU block that compute one tile together; 0: one thread per tile
   int64_t sharedBytes = 0;   ///< memory shared by the threads of such a block
   int64_t counters = 0;      ///< 4-byte counters of the launch, zero when it begins
+  SizeTerms tileTerms = {};  ///< compute |tiles| from the values of symbolsOf(op); empty: |tiles| is constant
+
+  /// Returns the number of tiles of a launch for |op|, whose kernel this is.
+  Dim tilesOf(mlir::Operation *op) const { return tileTerms.empty() ? Dim(tiles) : sizeOf(tileTerms, symbolsOf(op)); }
 };
 
 /// Builds the MLIR module of one kernel:
 ///
 ///   func.func @symbol(%args: !llvm.ptr, %begin: i64, %end: i64, %scratch: !llvm.ptr)
 ///
-/// with the ABI of bmodel/kernel_abi.h. |b| inserts into its body, after the loads of the pointers. Bodies use arith,
-/// math, vector, scf (i64 bounds), cf and the llvm dialect, and access memory through load() and store() below. All
-/// integers that index memory are i64.
+/// with the ABI of bmodel/kernel_abi.h. If the op's sizes have symbols, index() computes sizes from the launch's dims.
+/// |b| inserts into its body, after the loads of the pointers. Bodies use arith, math, vector, scf (i64 bounds), cf and
+/// the llvm dialect, and access memory through load() and store() below. All integers that index memory are i64.
 class KernelBuilder {
 public:
   KernelBuilder(const VectorTarget &target, mlir::Operation *op, llvm::StringRef symbol);
@@ -57,9 +66,9 @@ public:
   mlir::RankedTensorType operandType(unsigned index) const;
   mlir::RankedTensorType resultType(unsigned index = 0) const;
 
-  /// Sets the number of tiles of the launch, at least 1. It must not depend on the machine's threads.
-  void setTiles(int64_t tiles) { kernelFrame.tiles = tiles; }
-  /// Sets the bytes of scratch(); of several calls the largest counts.
+  /// Sets the number of tiles of the launch; a number is at least 1. It must not depend on the machine's threads.
+  void setTiles(Dim tiles);
+  /// Sets the bytes of scratch(), enough for all sizes; of several calls the largest counts.
   void setScratchBytes(int64_t bytes);
 
   /// Sets |tiles| tiles, each computed by |threads| threads together (target.tileIsThread), which share memory.
@@ -70,12 +79,12 @@ public:
   mlir::Value counters(int64_t count);
 
   /// Calls setTiles(|tiles|) and emits the loop over this call's tiles; |body| receives the tile number (i64).
-  void forTiles(int64_t tiles, llvm::function_ref<void(mlir::Value tile)> body);
+  void forTiles(Dim tiles, llvm::function_ref<void(mlir::Value tile)> body);
 
   /// Emits the loop over |count| rows that kRowThreads threads compute together. Each thread is one lane of all
   /// vectors: within |body|, loads and stores of kRowThreads lanes access this thread's lane, and registers hold
   /// scalars. Needs target.shuffle.
-  void forSharedRows(int64_t count, llvm::function_ref<void(mlir::Value row)> body);
+  void forSharedRows(Dim count, llvm::function_ref<void(mlir::Value row)> body);
   /// Returns this thread's lane (i64) within forSharedRows(), null elsewhere.
   mlir::Value sharedLane() const { return lane; }
   /// Emits |body| for the first thread of a shared row alone, with the semantics outside of forSharedRows(). Outside of
@@ -86,19 +95,24 @@ public:
 
   //--- i64 and loop helpers; constants fold while building ---
   mlir::Value constant(int64_t value); ///< i64
+  /// Returns |size| as an i64: a constant, or a value computed once at the kernel's entry. Only for the kernel's own
+  /// function.
+  mlir::Value index(Dim size);
+  /// Returns false if index() or setTiles() received an unknown size, e.g. after an overflow; takeKernel() then fails.
+  bool hasKnownSizes() const { return !unknownSize; }
   mlir::Value add(mlir::Value x, mlir::Value y);
-  mlir::Value add(mlir::Value x, int64_t y) { return add(x, constant(y)); }
+  mlir::Value add(mlir::Value x, Dim y) { return add(x, index(y)); }
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);
-  mlir::Value mul(mlir::Value x, int64_t y) { return mul(x, constant(y)); }
-  mlir::Value div(mlir::Value x, int64_t y); ///< x >= 0, y > 0
-  mlir::Value rem(mlir::Value x, int64_t y); ///< x >= 0, y > 0
+  mlir::Value mul(mlir::Value x, Dim y) { return mul(x, index(y)); }
+  mlir::Value div(mlir::Value x, Dim y); ///< x >= 0, y > 0 when the code runs
+  mlir::Value rem(mlir::Value x, Dim y); ///< x >= 0, y > 0 when the code runs
   mlir::Value min(mlir::Value x, mlir::Value y);
   mlir::Value max(mlir::Value x, mlir::Value y);
   mlir::Value less(mlir::Value x, mlir::Value y); ///< signed, i1
   /// Emits for (i = lower; i < upper; i += step) body(i); a single iteration is emitted without a loop.
   void forLoop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
-  void forLoop(int64_t lower, int64_t upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  void forLoop(Dim lower, Dim upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   /// Emits a loop with carried values, of which |body| returns the next ones.
   llvm::SmallVector<mlir::Value>
   forLoop(mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange init,
@@ -150,6 +164,7 @@ public:
 
 private:
   mlir::Value loadPointer(unsigned index);
+  mlir::Value computeAtEntry(Dim size);
   unsigned alignmentAt(mlir::Type type, mlir::Value base, mlir::Value index, unsigned alignment) const;
 
   mlir::Operation *sourceOp;
@@ -157,6 +172,11 @@ private:
   KernelFrame kernelFrame;
   llvm::SmallVector<mlir::Value> pointers;
   mlir::Value arguments, begin, end, scratchPointer, lane;
+  SizeSymbols symbols;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> sizes; ///< computed at the entry, by expression
+  mlir::Value dims;                                   ///< address of the values of |symbols|; null until needed
+  mlir::Operation *lastOfEntry = nullptr;             ///< sizes are computed behind it
+  bool unknownSize = false;
 };
 
 /// Returns the type in which an element is computed: f32 for f16 and bf16, signless for integers, otherwise

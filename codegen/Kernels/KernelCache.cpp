@@ -7,10 +7,10 @@ using namespace llvm;
 namespace tessera::kernels {
 
 namespace {
-/// Header of a cache file: the frame's numbers. The symbol and the code follow.
+/// Header of a cache file: the frame's numbers. The symbol, the terms of the tile count and the code follow.
 struct EntryHeader {
   int64_t tiles, scratchBytes, sharedBytes, counters;
-  uint64_t blockThreads, symbolBytes;
+  uint64_t blockThreads, symbolBytes, tileTermBytes;
 };
 } // namespace
 
@@ -24,16 +24,20 @@ std::optional<Kernel> KernelCache::lookup(StringRef key) {
   }
   memcpy(&header, contents->data(), sizeof(header));
   StringRef rest = StringRef(*contents).drop_front(sizeof(header));
-  if (header.symbolBytes > rest.size()) {
+  if (header.symbolBytes > rest.size() || header.tileTermBytes > rest.size() - header.symbolBytes) {
     return std::nullopt;
   }
-  StringRef code = rest.drop_front(header.symbolBytes);
+  StringRef terms = rest.drop_front(header.symbolBytes).take_front(header.tileTermBytes);
+  StringRef code = rest.drop_front(header.symbolBytes + header.tileTermBytes);
+  SizeTerms tileTerms(terms.size() / sizeof(bm_dim_term));
+  memcpy(tileTerms.data(), terms.data(), tileTerms.size() * sizeof(bm_dim_term));
   KernelFrame frame = {rest.take_front(header.symbolBytes).str(),
                        header.tiles,
                        header.scratchBytes,
                        unsigned(header.blockThreads),
                        header.sharedBytes,
-                       header.counters};
+                       header.counters,
+                       std::move(tileTerms)};
   return Kernel{std::move(frame), {code.begin(), code.end()}};
 }
 
@@ -42,10 +46,16 @@ void KernelCache::insert(StringRef key, const Kernel &kernel) {
     return;
   }
   const KernelFrame &frame = kernel.frame;
-  EntryHeader header = {frame.tiles,    frame.scratchBytes, frame.sharedBytes,
-                        frame.counters, frame.blockThreads, frame.symbol.size()};
+  EntryHeader header = {frame.tiles,
+                        frame.scratchBytes,
+                        frame.sharedBytes,
+                        frame.counters,
+                        frame.blockThreads,
+                        frame.symbol.size(),
+                        frame.tileTerms.size() * sizeof(bm_dim_term)};
   std::string contents(reinterpret_cast<const char *>(&header), sizeof(header));
   contents += kernel.frame.symbol;
+  contents.append(reinterpret_cast<const char *>(frame.tileTerms.data()), header.tileTermBytes);
   contents.append(kernel.code.begin(), kernel.code.end());
   files.insert(nameOf(key), contents);
 }

@@ -24,7 +24,8 @@ protected:
 
   llvm::SmallString<128> folder;
   const std::string key = "0123456789abcdef0123456789abcdef";
-  const Kernel kernel = {{"map_0123", 3, 64, 128, 4096, 2}, {'c', 'o', 'd', 'e'}};
+  const Kernel kernel = {{"map_0123", 3, 64, 128, 4096, 2, {{5, BM_DIM_CONST, {}}, {0, BM_DIM_PARAM, {}}}},
+                         {'c', 'o', 'd', 'e'}};
 };
 
 TEST_F(KernelCacheTest, GivesBackWhatTheSameBuildMade) {
@@ -38,6 +39,9 @@ TEST_F(KernelCacheTest, GivesBackWhatTheSameBuildMade) {
   EXPECT_EQ(found->frame.blockThreads, 128u);
   EXPECT_EQ(found->frame.sharedBytes, 4096);
   EXPECT_EQ(found->frame.counters, 2);
+  ASSERT_EQ(found->frame.tileTerms.size(), 2u);
+  EXPECT_EQ(found->frame.tileTerms[0].value, 5);
+  EXPECT_EQ(found->frame.tileTerms[1].op, BM_DIM_PARAM);
 }
 
 TEST_F(KernelCacheTest, AnotherBuildMissesIt) {

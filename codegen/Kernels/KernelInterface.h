@@ -17,6 +17,11 @@ void registerKernels(mlir::DialectRegistry &registry);
 /// operand and result types, but not locations, addresses or names.
 std::string kernelKey(mlir::Operation *op, llvm::StringRef machine);
 
+/// Says why an op with open sizes has no kernel, and what the user can do.
+inline constexpr char kOpenSizesText[] =
+    "has sizes that are known at run time only, which its kernel does not support; "
+    "compile with fixed sizes (--input_shapes or --dims name=number)";
+
 /// Emits the loops of |kb|'s op. On failure reports an error at the op.
 llvm::LogicalResult emitLoops(KernelBuilder &kb);
 

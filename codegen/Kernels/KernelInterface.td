@@ -14,6 +14,10 @@ def KernelInterface : OpInterface<"KernelInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
+      Returns true if emitKernel() supports those sizes of the op that are not numbers. The default accepts numbers only,
+      so that a kernel that was not written for open sizes is never emitted with them.
+    }], "bool", "acceptsOpenSizes", (ins), "", "return false;">,
+    InterfaceMethod<[{
       Emits the body of the kernel at kb.b: computes the tiles [kb.tileBegin(), kb.tileEnd()) and calls kb.setTiles().
       On failure reports an error at the op.
     }], "::llvm::LogicalResult", "emitKernel", (ins "::tessera::kernels::KernelBuilder &":$kb)>,

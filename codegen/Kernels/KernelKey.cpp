@@ -1,10 +1,12 @@
 //===- KernelKey.cpp - Content address of a kernel ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/SizeTerms.h"
 
 #include "device_dialect/IR/Exact.h"
 #include "top_dialect/IR/Constants.h"
 
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -15,25 +17,30 @@ using namespace mlir;
 namespace tessera::kernels {
 
 namespace {
-/// Writes ops as text in which each value is numbered in order of appearance.
+/// Writes ops as text in which each value and each symbol of a size is numbered in order of appearance.
 class KeyWriter {
 public:
-  explicit KeyWriter(llvm::raw_ostream &os) : os(os) {}
+  KeyWriter(llvm::raw_ostream &os, Operation *op) : os(os), symbols(symbolsOf(op)) {
+    renamer.addReplacement([this](top::SizeSymbolAttr symbol) -> Attribute {
+      std::string name = "s" + std::to_string(llvm::find(symbols, symbol) - symbols.begin());
+      return top::SizeSymbolAttr::get(symbol.getContext(), name, symbol.getMin(), symbol.getMax(), symbol.getLikely());
+    });
+  }
 
   void write(Operation *op) {
     os << op->getName() << '(';
     for (Value operand : op->getOperands()) {
-      os << number(operand) << (top::isConstant(operand) ? "=" : ":") << operand.getType() << ',';
+      os << number(operand) << (top::isConstant(operand) ? "=" : ":") << renamed(operand.getType()) << ',';
     }
     os << ')';
     for (NamedAttribute attribute : op->getAttrDictionary()) {
       if (isPartOfKernel(attribute)) {
-        os << attribute.getName().strref() << '=' << attribute.getValue() << ',';
+        os << attribute.getName().strref() << '=' << renamed(attribute.getValue()) << ',';
       }
     }
     os << "->";
     for (Value result : op->getResults()) {
-      os << number(result) << ':' << result.getType() << ',';
+      os << number(result) << ':' << renamed(result.getType()) << ',';
     }
     for (Region &region : op->getRegions()) {
       os << '{';
@@ -55,9 +62,16 @@ private:
   /// contain a dot.
   static bool isPartOfKernel(NamedAttribute attribute) { return !attribute.getName().strref().contains('.'); }
 
+  template <typename T>
+  T renamed(T typeOrAttribute) {
+    return symbols.empty() ? typeOrAttribute : cast<T>(renamer.replace(typeOrAttribute));
+  }
+
   unsigned number(Value value) { return numbers.try_emplace(value, numbers.size()).first->second; }
 
   llvm::raw_ostream &os;
+  SizeSymbols symbols;
+  AttrTypeReplacer renamer;
   llvm::DenseMap<Value, unsigned> numbers;
 };
 } // namespace
@@ -66,7 +80,7 @@ std::string kernelKey(Operation *op, StringRef machine) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << machine << (device::isExact(op) ? " exact\n" : "\n");
-  KeyWriter(os).write(op);
+  KeyWriter(os, op).write(op);
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
   return llvm::utohexstr(hash.high64, /*LowerCase=*/true, 16) + llvm::utohexstr(hash.low64, true, 16);
 }

@@ -17,11 +17,14 @@ namespace tessera::kernels {
 
 bool needsKernel(Operation *op) { return isa<KernelInterface>(op) && !device::isElided(op); }
 
-std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(func::FuncOp function, StringRef machine) {
+std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(func::FuncOp function, StringRef machine, bool openSizes) {
   std::vector<codegen::UnsupportedOp> unsupported;
   for (Operation &op : function.getBody().front()) {
-    if (isa<device::DeviceDialect>(op.getDialect()) && !isa<KernelInterface, device::ReshapeOp>(op)) {
+    auto kernel = dyn_cast<KernelInterface>(op);
+    if (isa<device::DeviceDialect>(op.getDialect()) && !kernel && !isa<device::ReshapeOp>(op)) {
       unsupported.push_back({&op, ("has no " + machine + " kernel").str()});
+    } else if (kernel && hasOpenSizes(&op) && !(openSizes && kernel.acceptsOpenSizes())) {
+      unsupported.push_back({&op, kOpenSizesText});
     }
   }
   return unsupported;

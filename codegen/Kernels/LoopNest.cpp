@@ -17,12 +17,12 @@ Strides::Strides(RankedTensorType type) {
   if (device::BlockedAttr layout = device::getBlockedLayout(type)) {
     block = layout.getBlock();
   }
-  dims.resize(type.getRank());
-  int64_t stride = block ? block : 1;
+  dims.assign(type.getRank(), 0);
+  Dim stride = block ? block : 1;
   for (int64_t d = type.getRank(); d-- > 0;) {
     dims[d] = stride;
-    int64_t size = Shape(type)[d].value();
-    stride *= block && d == 1 ? llvm::divideCeil(size, block) : size;
+    Dim size = Shape(type)[d];
+    stride *= block && d == 1 ? ceilDiv(size, block) : size;
   }
 }
 
@@ -32,9 +32,10 @@ unsigned channelLanes(const KernelBuilder &kb, RankedTensorType blocked) {
   return unsigned(kb.target.tileIsThread ? std::min(block, kLanesOfThread) : block);
 }
 
-int64_t paddedChannels(RankedTensorType type) {
-  int64_t block = Strides(type).block, channels = Shape(type)[1].value();
-  return block ? int64_t(llvm::alignTo(channels, block)) : channels;
+Dim paddedChannels(RankedTensorType type) {
+  int64_t block = Strides(type).block;
+  Dim channels = Shape(type)[1];
+  return block ? ceilDiv(channels, block) * block : channels;
 }
 
 Value Strides::offset(KernelBuilder &kb, ValueRange indices) const {
@@ -49,25 +50,21 @@ Value Strides::offset(KernelBuilder &kb, ValueRange indices) const {
   return sum;
 }
 
-int64_t LoopNest::size() const {
-  int64_t product = 1;
-  for (const NestDim &dim : dims) {
-    product *= dim.size;
-  }
-  return product;
+Dim LoopNest::size() const {
+  return multiply(llvm::map_to_vector(dims, [](const NestDim &dim) { return dim.size; }));
 }
 
 void LoopNest::simplify() {
   SmallVector<NestDim> joined;
   for (auto [i, dim] : llvm::enumerate(dims)) {
     bool isPadded = paddedLanes && i + 1 == dims.size();
-    if (dim.size == 1 && !isPadded) {
+    if (dim.size.is(1) && !isPadded) {
       continue;
     }
     bool contiguous = !joined.empty() && !isPadded;
     if (contiguous) {
       for (auto [outer, inner] : llvm::zip_equal(joined.back().strides, dim.strides)) {
-        contiguous &= outer == inner * dim.size;
+        contiguous &= sameSize(outer, inner * dim.size);
       }
     }
     if (contiguous) {
@@ -78,7 +75,7 @@ void LoopNest::simplify() {
     }
   }
   if (joined.empty()) {
-    joined.push_back({1, SmallVector<int64_t, 4>(bases.size(), 0)});
+    joined.push_back({1, SmallVector<Dim, 4>(bases.size(), Dim(0))});
     joined.back().strides.back() = 1;
   }
   dims = std::move(joined);
@@ -89,16 +86,25 @@ void LoopNest::simplify() {
 //===----------------------------------------------------------------------===//
 
 /// Returns the stride of |type| along dim |d| of a result of rank |rank|; 0 if |type| broadcasts along it.
-static int64_t broadcastStride(RankedTensorType type, const Strides &strides, int64_t d, int64_t rank) {
+static Dim broadcastStride(RankedTensorType type, const Strides &strides, int64_t d, int64_t rank) {
   int64_t own = d - (rank - type.getRank());
-  return own < 0 || Shape(type)[own].is(1) ? 0 : strides.dims[own];
+  return own < 0 || Shape(type)[own].is(1) ? Dim(0) : strides.dims[own];
+}
+
+bool broadcastsProvably(ArrayRef<RankedTensorType> operands, RankedTensorType result) {
+  return llvm::all_of(operands, [&](RankedTensorType type) {
+    int64_t missing = result.getRank() - type.getRank();
+    return llvm::all_of(llvm::seq<int64_t>(0, type.getRank()), [&](int64_t d) {
+      return Shape(type)[d].is(1) || sameSize(Shape(type)[d], Shape(result)[d + missing]);
+    });
+  });
 }
 
 static SmallVector<LoopNest> blockedNests(ArrayRef<RankedTensorType> tensors, ArrayRef<Strides> strides,
                                           int64_t block) {
   RankedTensorType result = tensors.back();
   int64_t rank = result.getRank(), channels = Shape(result)[1].value();
-  auto dimOf = [&](int64_t size, auto stride) {
+  auto dimOf = [&](Dim size, auto stride) {
     NestDim dim{size, {}};
     for (unsigned t = 0; t < tensors.size(); ++t) {
       dim.strides.push_back(stride(t));
@@ -106,20 +112,19 @@ static SmallVector<LoopNest> blockedNests(ArrayRef<RankedTensorType> tensors, Ar
     return dim;
   };
   auto plain = [&](int64_t d) {
-    return dimOf(Shape(result)[d].value(),
-                 [&](unsigned t) { return broadcastStride(tensors[t], strides[t], d, rank); });
+    return dimOf(Shape(result)[d], [&](unsigned t) { return broadcastStride(tensors[t], strides[t], d, rank); });
   };
   // From block to block, a row-major tensor advances by `block` channels; within a block, the lanes of a blocked tensor
   // have stride 1.
   auto blockStride = [&](unsigned t) {
-    int64_t stride = broadcastStride(tensors[t], strides[t], 1, rank);
+    Dim stride = broadcastStride(tensors[t], strides[t], 1, rank);
     return strides[t].block ? stride : stride * block;
   };
   auto laneStride = [&](unsigned t) {
-    int64_t stride = broadcastStride(tensors[t], strides[t], 1, rank);
+    Dim stride = broadcastStride(tensors[t], strides[t], 1, rank);
     // The result's lanes are distinct even if it has one channel; an operand's single channel broadcasts.
     bool isResult = t + 1 == tensors.size();
-    return strides[t].block ? int64_t(isResult || stride != 0) : stride;
+    return strides[t].block ? Dim(isResult || !stride.is(0)) : stride;
   };
   auto nestOf = [&](int64_t firstBlock, int64_t blocks, int64_t lanes) {
     LoopNest nest;
@@ -165,13 +170,13 @@ SmallVector<LoopNest> elementwiseNests(ArrayRef<RankedTensorType> operands, Rank
   }
   LoopNest nest;
   for (int64_t d = 0; d < result.getRank(); ++d) {
-    NestDim dim{Shape(result)[d].value(), {}};
+    NestDim dim{Shape(result)[d], {}};
     for (unsigned t = 0; t < tensors.size(); ++t) {
       dim.strides.push_back(broadcastStride(tensors[t], strides[t], d, result.getRank()));
     }
     nest.dims.push_back(dim);
   }
-  nest.bases.assign(tensors.size(), 0);
+  nest.bases.assign(tensors.size(), Dim(0));
   nest.simplify();
   return {nest};
 }
@@ -183,16 +188,16 @@ SmallVector<LoopNest> elementwiseNests(ArrayRef<RankedTensorType> operands, Rank
 LoopNest cutForTiles(const KernelBuilder &kb, const LoopNest &nest, int64_t lanes) {
   LoopNest cut = nest;
   // Padded lanes are written by one vector store and cannot be split.
-  if (!kb.target.tileIsThread || nest.dims.empty() || nest.size() == 0 || nest.paddedLanes) {
+  if (!kb.target.tileIsThread || nest.dims.empty() || nest.size().is(0) || nest.paddedLanes) {
     return cut;
   }
-  int64_t size = nest.dims.back().size, kept = std::min(size, lanes);
+  int64_t size = nest.dims.back().size.value(), kept = std::min(size, lanes);
   while (kept > 1 && size % kept) {
     --kept;
   }
   NestDim outer = nest.dims.back();
   outer.size = size / kept;
-  for (int64_t &stride : outer.strides) {
+  for (Dim &stride : outer.strides) {
     stride *= kept;
   }
   cut.dims.back().size = kept;
@@ -203,9 +208,9 @@ LoopNest cutForTiles(const KernelBuilder &kb, const LoopNest &nest, int64_t lane
 Tiling chooseTiling(const KernelBuilder &kb, const LoopNest &nest, int64_t elementsPerTile, unsigned keepDims) {
   // More tiles only cost time; a handful or fewer would leave threads idle.
   constexpr int64_t maxTiles = 256;
-  int64_t wanted = std::clamp<int64_t>(llvm::divideCeil(nest.size(), elementsPerTile), 1, maxTiles);
+  int64_t wanted = std::clamp<int64_t>(llvm::divideCeil(likelyOf(nest.size()), elementsPerTile), 1, maxTiles);
   Tiling tiling;
-  if (kb.target.tileIsThread && nest.size() > 0) {
+  if (kb.target.tileIsThread && !nest.size().is(0)) {
     while (tiling.outerDims + keepDims < nest.dims.size()) {
       tiling.positions *= nest.dims[tiling.outerDims++].size;
     }
@@ -214,37 +219,37 @@ Tiling chooseTiling(const KernelBuilder &kb, const LoopNest &nest, int64_t eleme
   if (wanted == 1) {
     return tiling;
   }
-  while (tiling.positions < wanted && tiling.outerDims + keepDims < nest.dims.size()) {
+  while (likelyOf(tiling.positions) < wanted && tiling.outerDims + keepDims < nest.dims.size()) {
     tiling.positions *= nest.dims[tiling.outerDims++].size;
   }
   if (tiling.outerDims == 0 && keepDims == 1) {
     // A single dim is split at multiples of 64 elements, which is a whole number of cache lines for any element type.
     tiling.splitInner = true;
     tiling.positions = nest.dims[0].size;
-    tiling.chunk = llvm::alignTo(llvm::divideCeil(tiling.positions, wanted), 64);
+    tiling.chunk = llvm::alignTo(llvm::divideCeil(likelyOf(tiling.positions), wanted), 64);
     return tiling;
   }
-  tiling.chunk = llvm::divideCeil(tiling.positions, std::min(wanted, tiling.positions));
+  int64_t positions = likelyOf(tiling.positions);
+  tiling.chunk = llvm::divideCeil(positions, std::min(wanted, positions));
   return tiling;
 }
 
-void emitTileKinds(KernelBuilder &kb, ArrayRef<int64_t> counts, ArrayRef<std::function<void(Value)>> bodies) {
-  int64_t total = 0;
-  for (int64_t count : counts) {
+void emitTileKinds(KernelBuilder &kb, ArrayRef<Dim> counts, ArrayRef<std::function<void(Value)>> bodies) {
+  Dim total = 0;
+  for (Dim count : counts) {
     total += count;
   }
   kb.setTiles(total);
-  int64_t first = 0;
+  Dim first = 0;
   for (auto [count, body] : llvm::zip_equal(counts, bodies)) {
-    Value lower = kb.max(kb.tileBegin(), kb.constant(first));
-    Value upper = kb.min(kb.tileEnd(), kb.constant(first + count));
-    kb.forLoop(lower, upper, 1,
-               [&, start = first, &emit = body](Value tile) { emit(kb.sub(tile, kb.constant(start))); });
+    Value lower = kb.max(kb.tileBegin(), kb.index(first));
+    Value upper = kb.min(kb.tileEnd(), kb.index(first + count));
+    kb.forLoop(lower, upper, 1, [&, start = first, &emit = body](Value tile) { emit(kb.sub(tile, kb.index(start))); });
     first += count;
   }
 }
 
-SmallVector<Value> delinearize(KernelBuilder &kb, Value i, ArrayRef<int64_t> sizes) {
+SmallVector<Value> delinearize(KernelBuilder &kb, Value i, ArrayRef<Dim> sizes) {
   SmallVector<Value> indices(sizes.size());
   for (size_t d = sizes.size(); d-- > 0;) {
     indices[d] = d == 0 ? i : kb.rem(i, sizes[d]);
@@ -264,15 +269,25 @@ unsigned VectorStep::alignment(Type element) const {
   return aligned && !mask && llvm::isPowerOf2_32(bytes) ? bytes : 0;
 }
 
-Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStride, const VectorStep &step,
-                Value offset) {
-  if (laneStride == 1) {
+/// Returns the vector of i64 with |stride| times the lane number in each lane.
+static Value laneOffsets(KernelBuilder &kb, unsigned lanes, Dim stride) {
+  SmallVector<int64_t> numbers;
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    numbers.push_back(stride.isKnown() ? lane * stride.value() : lane);
+  }
+  auto type = VectorType::get({int64_t(lanes)}, kb.b.getI64Type());
+  Value offsets = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, ArrayRef<int64_t>(numbers)));
+  return stride.isKnown() ? offsets : Value(arith::MulIOp::create(kb.b, offsets, kb.splat(kb.index(stride), lanes)));
+}
+
+Value loadLanes(KernelBuilder &kb, Type elementType, Value base, Dim laneStride, const VectorStep &step, Value offset) {
+  if (laneStride.is(1)) {
     return kb.loadElements(elementType, step.lanes, base, offset, step.mask, step.alignment(elementType));
   }
-  if (laneStride == 0) {
+  if (laneStride.is(0)) {
     return kb.splat(kb.loadElements(elementType, 0, base, offset), step.lanes);
   }
-  if (laneStride == 2 && !step.mask && step.lanes % 2 == 0) {
+  if (laneStride.is(2) && !step.mask && step.lanes % 2 == 0) {
     // Two overlapping runs cover every element and nothing beyond the last one; they are cheaper than a gather.
     int64_t lanes = step.lanes;
     Value low = kb.loadElements(elementType, lanes, base, offset);
@@ -283,18 +298,13 @@ Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStr
     }
     return vector::ShuffleOp::create(kb.b, low, high, picks);
   }
-  SmallVector<int64_t> numbers;
-  for (unsigned lane = 0; lane < step.lanes; ++lane) {
-    numbers.push_back(lane * laneStride);
-  }
-  auto type = VectorType::get({int64_t(step.lanes)}, kb.b.getI64Type());
-  Value offsets = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, ArrayRef<int64_t>(numbers)));
+  Value offsets = laneOffsets(kb, step.lanes, laneStride);
   return kb.gatherElements(elementType, step.lanes, base, offset, offsets, step.mask);
 }
 
-void storeLanes(KernelBuilder &kb, Type elementType, Value value, Value base, int64_t laneStride,
-                const VectorStep &step, Value offset) {
-  if (laneStride == 1) {
+void storeLanes(KernelBuilder &kb, Type elementType, Value value, Value base, Dim laneStride, const VectorStep &step,
+                Value offset) {
+  if (laneStride.is(1)) {
     return kb.storeElements(elementType, value, base, offset, step.mask, step.alignment(elementType));
   }
   for (unsigned lane = 0; lane < step.lanes; ++lane) {
@@ -317,16 +327,16 @@ public:
   NestEmitter(KernelBuilder &kb, const LoopNest &nest, unsigned maxLanes, VectorBody body)
       : kb(kb), nest(nest), body(body), inner(nest.dims.back()) {
     reads = nest.bases.size() - 1;
-    wholeInner = nest.paddedLanes || (inner.size <= maxLanes && nest.dims.size() > 1);
-    lanes = nest.paddedLanes ? nest.paddedLanes : wholeInner ? llvm::PowerOf2Ceil(inner.size) : maxLanes;
+    wholeInner = nest.paddedLanes || (inner.size.isKnown() && inner.size.value() <= maxLanes && nest.dims.size() > 1);
+    lanes = nest.paddedLanes ? nest.paddedLanes : wholeInner ? llvm::PowerOf2Ceil(inner.size.value()) : maxLanes;
   }
 
   void emitTile(const Tiling &tiling, Value tile) {
     Value lower = kb.mul(tile, tiling.chunk);
-    Value upper = kb.min(kb.add(lower, tiling.chunk), kb.constant(tiling.positions));
+    Value upper = kb.min(kb.add(lower, tiling.chunk), kb.index(tiling.positions));
     SmallVector<Value> offsets;
-    for (int64_t base : nest.bases) {
-      offsets.push_back(kb.constant(base));
+    for (Dim base : nest.bases) {
+      offsets.push_back(kb.index(base));
     }
     if (tiling.splitInner) {
       return vectorLoop(offsets, lower, upper);
@@ -334,7 +344,7 @@ public:
     if (tiling.outerDims == 0) {
       return loops(0, offsets);
     }
-    SmallVector<int64_t> sizes;
+    SmallVector<Dim> sizes;
     for (unsigned d = 0; d < tiling.outerDims; ++d) {
       sizes.push_back(nest.dims[d].size);
     }
@@ -364,7 +374,7 @@ private:
       return loopOverVectors(offsets, nest.dims[d]);
     }
     if (!wholeInner && left == 1) {
-      return vectorLoop(offsets, kb.constant(0), kb.constant(inner.size));
+      return vectorLoop(offsets, kb.constant(0), kb.index(inner.size));
     }
     kb.forLoop(0, nest.dims[d].size, 1, [&](Value index) {
       SmallVector<Value> moved = offsets;
@@ -383,7 +393,7 @@ private:
   SmallVector<Value> loadInvariant(const SmallVector<Value> &offsets, const NestDim &dim, Value mask) {
     SmallVector<Value> values(reads);
     for (unsigned t = 0; t < reads; ++t) {
-      if (dim.strides[t] == 0) {
+      if (dim.strides[t].is(0)) {
         values[t] = body.load(t, inner.strides[t], stepAt(offsets, mask));
       }
     }
@@ -407,12 +417,12 @@ private:
 
   /// Emits a nest without other loops whose innermost dim fits one vector.
   void single(const SmallVector<Value> &offsets) {
-    computeAndStore(SmallVector<Value>(reads), offsets, staticMask(inner.size));
+    computeAndStore(SmallVector<Value>(reads), offsets, staticMask(inner.size.value()));
   }
 
   /// Emits the loop over |dim| if the innermost dim fits one vector.
   void loopOverVectors(const SmallVector<Value> &offsets, const NestDim &dim) {
-    Value mask = staticMask(inner.size);
+    Value mask = staticMask(inner.size.value());
     SmallVector<Value> invariant = loadInvariant(offsets, dim, mask);
     kb.forLoop(0, dim.size, 1, [&](Value index) {
       SmallVector<Value> moved = offsets;
@@ -454,7 +464,7 @@ void emitVectorTile(KernelBuilder &kb, const LoopNest &nest, unsigned lanes, con
 
 void emitVectorNests(KernelBuilder &kb, ArrayRef<LoopNest> nests, unsigned lanes, int64_t elementsPerTile,
                      VectorBody body) {
-  SmallVector<int64_t> counts;
+  SmallVector<Dim> counts;
   SmallVector<std::function<void(Value)>> bodies;
   for (const LoopNest &nest : nests) {
     const LoopNest cut = cutForTiles(kb, nest, lanes);

@@ -25,13 +25,19 @@ LogicalResult emitLoops(KernelBuilder &kb) {
     return kb.op()->emitError("cannot be compiled to a kernel: '")
            << kb.op()->getName() << "' does not implement KernelInterface";
   }
+  if (hasOpenSizes(kb.op()) && (kb.target.tileIsThread || !interface.acceptsOpenSizes())) {
+    return kb.op()->emitError() << kOpenSizesText;
+  }
   return interface.emitKernel(kb);
 }
 
 FailureOr<OwningOpRef<ModuleOp>> takeKernel(KernelBuilder &kb, KernelFrame &frame) {
   frame = kb.frame();
   OwningOpRef<ModuleOp> module = kb.takeModule();
-  if (frame.tiles < 1 || failed(verify(*module))) {
+  if (!kb.hasKnownSizes()) {
+    return kb.op()->emitError() << kOpenSizesText;
+  }
+  if ((frame.tiles < 1 && frame.tileTerms.empty()) || failed(verify(*module))) {
     return kb.op()->emitError("internal error: the kernel emitted for '") << kb.op()->getName() << "' is malformed";
   }
   return module;

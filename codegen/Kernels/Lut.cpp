@@ -24,16 +24,17 @@ public:
   LutEmitter(KernelBuilder &kb, bool perChannel) : kb(kb), y(kb.resultType()), perChannel(perChannel) {}
 
   LogicalResult emit() {
-    int64_t count = physicalElements(y), perTile = kb.target.tileIsThread ? kAtOnce : 64 * 1024;
-    kb.forTiles(std::max<int64_t>(1, llvm::divideCeil(count, perTile)), [&](Value tile) {
-      Value first = kb.mul(tile, perTile), last = kb.min(kb.add(first, perTile), kb.constant(count));
+    const Dim count = physicalElements(y), rest = mod(count, kAtOnce);
+    int64_t perTile = kb.target.tileIsThread ? kAtOnce : 64 * 1024;
+    kb.forTiles(max(1, ceilDiv(count, perTile)), [&](Value tile) {
+      Value first = kb.mul(tile, perTile), last = kb.min(kb.add(first, perTile), kb.index(count));
       kb.forLoop(first, kb.add(last, 1 - kAtOnce), kAtOnce, [&](Value i) {
         for (int64_t lane = 0; lane < kAtOnce; ++lane) {
           lookUp(kb.add(i, lane), lane, i);
         }
       });
-      if (int64_t rest = count % kAtOnce) { // never for a blocked tensor
-        kb.ifThen(kb.less(kb.constant(count - 1), last),
+      if (!rest.is(0)) { // never for a blocked tensor
+        kb.ifThen(kb.less(kb.index(count - 1), last),
                   [&] { kb.forLoop(count - rest, count, 1, [&](Value i) { lookUp(i, 0, i); }); });
       }
     });
@@ -62,11 +63,7 @@ private:
   }
 
   /// Returns the number of elements of one image that share a channel block.
-  int64_t elementsOfBlock() const {
-    device::BlockedAttr layout = device::getBlockedLayout(y);
-    int64_t blocks = layout ? llvm::divideCeil(Shape(y)[1].value(), layout.getBlock()) : Shape(y)[1].value();
-    return physicalElements(y) / Shape(y)[0].value() / blocks;
-  }
+  Dim elementsOfBlock() const { return multiply(ArrayRef(device::physicalDims(y)).drop_front(2)); }
 
   /// Returns the channel of element |i| or, if y is blocked, of lane |lane| of the lanes that begin at |i|. For padding
   /// lanes, returns the last channel.
@@ -83,6 +80,11 @@ private:
 };
 
 struct LutModel : KernelInterface::ExternalModel<LutModel, device::LutOp> {
+  bool acceptsOpenSizes(Operation *op) const {
+    auto x = cast<RankedTensorType>(op->getOperand(0).getType());
+    bool knownChannels = x.getRank() < 2 || Shape(x)[1].isKnown() || !cast<device::LutOp>(op).hasTablePerChannel();
+    return knownChannels && sameSizes(x, cast<RankedTensorType>(op->getResult(0).getType()));
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     return LutEmitter(kb, cast<device::LutOp>(op).hasTablePerChannel()).emit();
   }

@@ -24,25 +24,29 @@ int64_t elementsPerTile(Region &body) {
   return heavy ? 4096 : 16384;
 }
 
+SmallVector<RankedTensorType> typesOf(Operation *op) {
+  return llvm::map_to_vector(op->getOperandTypes(), [](Type type) { return cast<RankedTensorType>(type); });
+}
+
 struct MapModel : KernelInterface::ExternalModel<MapModel, device::MapOp> {
+  bool acceptsOpenSizes(Operation *op) const {
+    return broadcastsProvably(typesOf(op), cast<RankedTensorType>(op->getResult(0).getType()));
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto map = cast<device::MapOp>(op);
-    SmallVector<RankedTensorType> operands;
-    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      operands.push_back(kb.operandType(i));
-    }
+    SmallVector<RankedTensorType> operands = typesOf(op);
     RankedTensorType result = kb.resultType();
     SmallVector<LoopNest> nests = elementwiseNests(operands, result);
     emitVectorNests(
         kb, nests, mapLanes(kb.target), elementsPerTile(map.getBody()),
-        {[&](unsigned t, int64_t laneStride, const VectorStep &step) {
+        {[&](unsigned t, Dim laneStride, const VectorStep &step) {
            return loadLanes(kb, operands[t].getElementType(), kb.operand(t), laneStride, step, step.offsets[t]);
          },
          [&](ValueRange values, const VectorStep &step) {
            Value value = emitScalarRegion(kb, map.getBody(), values, beforeRounding(map.getBody()));
            return isa<VectorType>(value.getType()) ? value : kb.splat(value, step.lanes);
          },
-         [&](Value value, int64_t laneStride, const VectorStep &step) {
+         [&](Value value, Dim laneStride, const VectorStep &step) {
            storeLanes(kb, result.getElementType(), value, kb.result(), laneStride, step, step.offsets.back());
          }});
     return success();

@@ -32,23 +32,17 @@ public:
       : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()),
         epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())) {
     int64_t rank = y.getRank();
-    rows = Shape(y)[rank - 2].value();
-    columns = Shape(y)[rank - 1].value();
-    depth = Shape(a)[a.getRank() - (op.getTransA() ? 2 : 1)].value();
+    rows = Shape(y)[rank - 2];
+    columns = Shape(y)[rank - 1];
+    depth = Shape(a)[a.getRank() - (op.getTransA() ? 2 : 1)];
     lanes = 2 * kb.target.lanes(32);
   }
 
   void emit() {
-    SmallVector<int64_t> space(Shape(y).dropBack(2).values());
-    int64_t batch = 1;
-    for (int64_t size : space) {
-      batch *= size;
-    }
-    int64_t rowBlocks = llvm::divideCeil(rows, kRows), columnBlocks = llvm::divideCeil(columns, lanes);
-    space.append({rowBlocks, columnBlocks});
-    int64_t count = batch * rowBlocks * columnBlocks;
-    int64_t work = kRows * lanes * depth;
-    forItems(kb, count, work, 262144, [&](Value block) { emitBlock(delinearize(kb, block, space)); });
+    SmallVector<Dim> space = Shape(y).dropBack(2).dims();
+    space.append({ceilDiv(rows, kRows), ceilDiv(columns, lanes)});
+    forItems(kb, multiply(space), kRows * int64_t(lanes) * depth, 262144,
+             [&](Value block) { emitBlock(delinearize(kb, block, space)); });
   }
 
 private:
@@ -56,12 +50,12 @@ private:
     Value row = kb.mul(indices[indices.size() - 2], kRows), column = kb.mul(indices.back(), lanes);
     BatchedMatrix left = matrixAt(kb, a, y.getRank(), indices, op.getTransA()),
                   right = matrixAt(kb, b, y.getRank(), indices, op.getTransB());
-    Value mask = columns % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(columns), column)) : Value();
+    Value mask = isMultipleOf(columns, lanes) ? Value() : kb.maskBelow(lanes, kb.sub(kb.index(columns), column));
     VectorStep step{{}, mask, lanes};
     // Rows beyond the last one repeat the last row and are not stored.
     SmallVector<Value> rowOffsets;
     for (int64_t r = 0; r < kRows; ++r) {
-      Value clamped = kb.min(kb.add(row, r), kb.constant(rows - 1));
+      Value clamped = kb.min(kb.add(row, r), kb.index(rows - 1));
       rowOffsets.push_back(kb.add(left.base, kb.mul(clamped, left.rowStride)));
     }
     Value columnOffset = kb.add(right.base, kb.mul(column, right.columnStride));
@@ -69,7 +63,7 @@ private:
     bool ordered = device::isOrderedContraction(op), lastBias = ordered && op.getBias();
     Value zeros = kb.zero(VectorType::get({int64_t(lanes)}, accumulator)), start = initial(column, step);
     SmallVector<Value> sums(kRows, lastBias ? zeros : start);
-    sums = kb.forLoop(kb.constant(0), kb.constant(depth), 1, sums, [&](Value k, ValueRange old) {
+    sums = kb.forLoop(kb.constant(0), kb.index(depth), 1, sums, [&](Value k, ValueRange old) {
       Value offset = kb.add(columnOffset, kb.mul(k, right.rowStride));
       Value vector = loadLanes(kb, b.getElementType(), kb.operand(1), right.columnStride, step, offset);
       vector = scaled(convertElement(kb, vector, b.getElementType(), accumulator), k, column, step);
@@ -93,7 +87,7 @@ private:
         where.append({at, column});
         epilogue.store(sums[r], where, y.getRank() - 1, mask);
       };
-      rows % kRows ? kb.ifThen(kb.less(at, kb.constant(rows)), store) : store();
+      isMultipleOf(rows, kRows) ? store() : kb.ifThen(kb.less(at, kb.index(rows)), store);
     }
   }
 
@@ -121,11 +115,28 @@ private:
   RankedTensorType a, b, y;
   EpilogueStore epilogue;
   Type accumulator;
-  int64_t rows, columns, depth;
+  Dim rows = 1, columns = 1, depth = 1;
   unsigned lanes;
 };
 
 struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulOp> {
+  bool acceptsOpenSizes(Operation *op) const {
+    auto matmul = cast<device::MatMulOp>(op);
+    Shape a(matmul.getA()), b(matmul.getB()), y(matmul.getY());
+    bool transA = matmul.getTransA(), transB = matmul.getTransB();
+    auto isMatrixOf = [&](Shape x, Dim rows, Dim columns, bool transposed) {
+      for (size_t d = 0; d + 2 < x.rank(); ++d) {
+        if (!x[d].is(1) && !sameSize(x[d], y[d + y.rank() - x.rank()])) {
+          return false;
+        }
+      }
+      return sameSize(x[x.rank() - (transposed ? 1 : 2)], rows) &&
+             sameSize(x[x.rank() - (transposed ? 2 : 1)], columns);
+    };
+    Dim depth = a[a.rank() - (transA ? 2 : 1)];
+    return isMatrixOf(a, y[y.rank() - 2], depth, transA) && isMatrixOf(b, depth, y.back(), transB) &&
+           broadcastsProvably(cast<device::EpilogueInterface>(op));
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto matmul = cast<device::MatMulOp>(op);
     if (matmul.getPacking()) {

@@ -102,10 +102,10 @@ private:
   }
 
   /// Loads |count| elements of an operand, |stride| apart from |at| on, and converts them to the accumulator type.
-  Values load(unsigned operand, int64_t count, Value at, int64_t stride) {
+  Values load(unsigned operand, int64_t count, Value at, Dim stride) {
     Type type = kb.operandType(operand).getElementType();
     Values elements;
-    if (stride == 1 && count > 1) {
+    if (stride.is(1) && count > 1) {
       Value run = convertElement(kb, kb.loadRun(type, count, kb.operand(operand), at), type, accumulator);
       for (int64_t i = 0; i < count; ++i) {
         elements.push_back(vector::ExtractOp::create(kb.b, run, i));

@@ -23,11 +23,11 @@ class NormEmitter {
 public:
   NormEmitter(KernelBuilder &kb, device::NormOp op)
       : kb(kb), op(op), element(kb.operandType(0).getElementType()), type(registerType(element)) {
-    ArrayRef<int64_t> shape = Shape(kb.operandType(0)).values();
-    rows = ShapedType::getNumElements(shape.take_front(op.getAxis()));
-    row = ShapedType::getNumElements(shape.drop_front(op.getAxis()));
+    SmallVector<Dim> shape = Shape(kb.operandType(0)).dims();
+    rows = multiply(ArrayRef(shape).take_front(op.getAxis()));
+    row = multiply(ArrayRef(shape).drop_front(op.getAxis()));
     lanes = 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
-    if (row < lanes) {
+    if (likelyOf(row) < lanes) {
       lanes /= 2;
     }
     lanes = kb.exact ? kExactLanes : lanes;
@@ -41,13 +41,19 @@ private:
   Type vectorType() { return kb.lanesOf(type, lanes); }
   Value load(Value offset, Value mask) { return kb.loadElements(element, lanes, kb.operand(0), offset, mask); }
 
+  /// Returns the number of elements of a row as a float.
+  Value count() {
+    return row.isKnown() ? kb.floatConstant(type, double(row.value()))
+                         : Value(arith::SIToFPOp::create(kb.b, type, kb.index(row)));
+  }
+
   Value meanOver(Value base, function_ref<Value(Value offset, Value mask, Value sum)> accumulate) {
     Value zeros = kb.zero(vectorType());
     Value sum = overRow(kb, row, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
       return SmallVector<Value>{accumulate(kb.add(base, i), mask, old[0])};
     })[0];
     Value total = reduceLanes(kb, sum, [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); });
-    return arith::DivFOp::create(kb.b, total, kb.floatConstant(type, double(row)));
+    return arith::DivFOp::create(kb.b, total, count());
   }
 
   void emitRow(Value base) {
@@ -100,11 +106,19 @@ private:
   KernelBuilder &kb;
   device::NormOp op;
   Type element, type;
-  int64_t rows, row;
+  Dim rows = 1, row = 1;
   unsigned lanes;
 };
 
 struct NormModel : KernelInterface::ExternalModel<NormModel, device::NormOp> {
+  bool acceptsOpenSizes(Operation *op) const {
+    auto norm = cast<device::NormOp>(op);
+    SmallVector<Dim> sizes = Shape(op->getOperand(0)).dims();
+    Dim row = multiply(ArrayRef(sizes).drop_front(norm.getAxis()));
+    auto isOfRow = [&](Value value) { return !value || sameSize(countElements(value), row); };
+    return sameSizes(op->getOperand(0), op->getResult(0)) && isOfRow(norm.getScale()) && isOfRow(norm.getBias()) &&
+           cast<device::EpilogueInterface>(op).getEpilogueOperands().empty();
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
       return failure();

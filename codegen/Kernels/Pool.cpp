@@ -39,15 +39,11 @@ public:
     if (blocked && kb.target.tileIsThread) {
       return emitThreads();
     }
-    SmallVector<int64_t> rows = {Shape(y)[0].value(), blocked ? int64_t(llvm::divideCeil(channels, lanes)) : channels};
+    SmallVector<Dim> rows = {Shape(y)[0], blocked ? int64_t(llvm::divideCeil(channels, lanes)) : channels};
     for (const WindowDim &window : ArrayRef(windows).drop_back()) {
       rows.push_back(window.output);
     }
-    int64_t count = 1;
-    for (int64_t size : rows) {
-      count *= size;
-    }
-    int64_t work = windows.back().output * (blocked ? lanes : 1);
+    Dim count = multiply(rows), work = windows.back().output * (blocked ? lanes : 1);
     for (const WindowDim &window : windows) {
       work *= window.kernel;
     }
@@ -86,13 +82,13 @@ private:
   /// Emits one thread per vector; the vectors of a block are consecutive threads, followed by the next position.
   void emitThreads() {
     int64_t block = Strides(y).block;
-    SmallVector<int64_t> sizes = {Shape(y)[0].value(), paddedChannels(y) / block};
+    SmallVector<Dim> sizes = {Shape(y)[0], floorDiv(paddedChannels(y), block)};
     for (const WindowDim &window : windows) {
       sizes.push_back(window.output);
     }
     sizes.push_back(block / lanes);
-    bool interior = windows.back().interior() == std::pair<int64_t, int64_t>(0, windows.back().output);
-    forItems(kb, ShapedType::getNumElements(sizes), 1, 1, [&](Value item) {
+    bool interior = windows.back().isAllInterior();
+    forItems(kb, multiply(sizes), 1, 1, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, sizes);
       Value within = kb.mul(at.pop_back_val(), lanes);
       at[1] = kb.add(kb.mul(at[1], block), within);
@@ -110,7 +106,7 @@ private:
     }
     const WindowDim &window = windows.back();
     auto [first, last] = window.interior();
-    auto range = [&](int64_t from, int64_t to, bool interior) {
+    auto range = [&](Dim from, Dim to, bool interior) {
       kb.forLoop(from, to, 1, [&](Value column) {
         SmallVector<Value> at = indices;
         at.push_back(column);
@@ -172,22 +168,24 @@ private:
 
   bool isSeparable() const {
     bool ordered = !isMax && kb.exact && isa<FloatType>(accumulator);
-    return !ordered && !device::isBlocked(x) && !kb.target.tileIsThread;
+    const WindowDim &window = windows.back();
+    return !ordered && !device::isBlocked(x) && !kb.target.tileIsThread && window.input.isKnown() &&
+           window.output.isKnown();
   }
 
   /// Processes several rows at a time: first the columns of all of them, then along each row. A load that overlaps two
   /// vectors just stored would have to wait for both stores.
-  void emitSeparable(ArrayRef<int64_t> rows, int64_t count, int64_t work) {
+  void emitSeparable(ArrayRef<Dim> rows, Dim count, Dim work) {
     constexpr int64_t kRows = 8;
     const WindowDim &window = windows.back();
     int64_t reach =
-        (llvm::alignTo(window.output, lanes) - 1) * window.stride + (window.kernel - 1) * window.dilation + 1;
-    int64_t row = window.padBegin + llvm::alignTo(window.input, lanes),
+        (llvm::alignTo(window.output.value(), lanes) - 1) * window.stride + (window.kernel - 1) * window.dilation + 1;
+    int64_t row = window.padBegin + llvm::alignTo(window.input.value(), lanes),
             length = llvm::alignTo(std::max(reach, row), lanes);
-    int64_t together = std::clamp<int64_t>(count, 1, kRows);
+    int64_t together = std::clamp<int64_t>(maxOf(count), 1, kRows);
     kb.setScratchBytes(together * length * accumulator.getIntOrFloatBitWidth() / 8);
-    forItems(kb, llvm::divideCeil(count, together), work * together, 32768, [&](Value item) {
-      Value first = kb.mul(item, together), last = kb.min(kb.add(first, together), kb.constant(count));
+    forItems(kb, ceilDiv(count, together), work * together, 32768, [&](Value item) {
+      Value first = kb.mul(item, together), last = kb.min(kb.add(first, together), kb.index(count));
       for (bool alongRows : {false, true}) {
         kb.forLoop(first, last, 1, [&](Value row) {
           Value place = kb.element(accumulator, kb.scratch(), kb.mul(kb.sub(row, first), length));
@@ -202,27 +200,27 @@ private:
   void columnsOfRow(ArrayRef<Value> indices, Value place, int64_t length) {
     // Several vectors at once, so that each row of taps is more than one load and one maximum.
     constexpr int64_t kTogether = 4;
-    const WindowDim &window = windows.back();
-    int64_t vectors = llvm::divideCeil(window.input, lanes), whole = window.input / lanes / kTogether * kTogether;
+    const int64_t width = windows.back().input.value();
+    int64_t vectors = llvm::divideCeil(width, lanes), whole = width / lanes / kTogether * kTogether;
     kb.forLoop(0, length, lanes, [&](Value at) { kb.store(initial(), place, at); }); // also sets the border around the
                                                                                      // row
     kb.forLoop(0, whole * lanes, kTogether * lanes,
                [&](Value column) { columnsOf(indices, place, column, kTogether, false); });
     if (whole < vectors) {
-      columnsOf(indices, place, kb.constant(whole * lanes), vectors - whole, window.input % lanes);
+      columnsOf(indices, place, kb.constant(whole * lanes), vectors - whole, width % lanes);
     }
   }
 
   void alongRow(ArrayRef<Value> indices, Value place) {
     const WindowDim &window = windows.back();
-    kb.forLoop(0, llvm::alignTo(window.output, lanes), lanes, [&](Value column) {
+    kb.forLoop(0, ceilDiv(window.output, lanes) * lanes, lanes, [&](Value column) {
       SmallVector<Value> at(indices);
       at.push_back(column);
       auto body = [&](Value tap, Value old) {
         Value offset = kb.add(kb.mul(column, window.stride), kb.mul(tap, window.dilation));
         return merge(old, loadLanes(kb, accumulator, place, window.stride, VectorStep{{}, {}, lanes}, offset));
       };
-      Value mask = kb.maskBelow(lanes, kb.sub(kb.constant(window.output), column));
+      Value mask = kb.maskBelow(lanes, kb.sub(kb.index(window.output), column));
       Value all = overTaps(window.kernel, initial(), body);
       epilogue.store(isMax ? all : divide(all, rowDivisor(at)), at, at.size() - 1, mask);
     });
@@ -251,7 +249,7 @@ private:
   void columnsOf(ArrayRef<Value> indices, Value place, Value column, int64_t count, bool cut) {
     const WindowDim &window = windows.back();
     Value last = kb.add(column, (count - 1) * lanes);
-    Value mask = cut ? kb.maskBelow(lanes, kb.sub(kb.constant(window.input), last)) : Value();
+    Value mask = cut ? kb.maskBelow(lanes, kb.sub(kb.index(window.input), last)) : Value();
     SmallVector<Value> best =
         columnMaxima(0, indices, {indices[0], indices[1]}, column, mask, SmallVector<Value>(size_t(count), initial()));
     best.back() = keepActive(kb, mask, best.back(), initial());
@@ -298,11 +296,11 @@ private:
   // Lanes are output columns of a mean
 
   void plainRow(SmallVector<Value> indices) {
-    int64_t width = windows.back().output;
-    kb.forLoop(0, llvm::alignTo(width, lanes), lanes, [&](Value column) {
+    Dim width = windows.back().output;
+    kb.forLoop(0, ceilDiv(width, lanes) * lanes, lanes, [&](Value column) {
       SmallVector<Value> at = indices;
       at.push_back(column);
-      Value outputMask = kb.maskBelow(lanes, kb.sub(kb.constant(width), column));
+      Value outputMask = kb.maskBelow(lanes, kb.sub(kb.index(width), column));
       SmallVector<Value> input = {at[0], at[1]};
       SmallVector<Value> sums = {initial(), kb.zero(vectorOf(kb.b.getI64Type()))};
       sums = plainTaps(0, at, input, sums);
@@ -332,7 +330,7 @@ private:
         op.getCountIncludePad() ? columnsInside(input.back(), -window.padBegin, window.input + window.padEnd) : inside;
     SmallVector<Value> start(input);
     start.back() = kb.constant(0);
-    int64_t columnStride = laneStride(x, x.getRank() - 1);
+    Dim columnStride = laneStride(x, x.getRank() - 1);
     Value offset = kb.add(Strides(x).offset(kb, start), kb.mul(input.back(), columnStride));
     Value value = loadLanes(kb, x.getElementType(), kb.operand(0), columnStride * window.stride,
                             VectorStep{{}, inside, lanes}, offset);
@@ -362,7 +360,7 @@ private:
   }
 
   /// Returns the mask of the lanes l with low <= column + l * stride < high.
-  Value columnsInside(Value column, int64_t low, int64_t high) {
+  Value columnsInside(Value column, int64_t low, Dim high) {
     auto type = vectorOf(kb.b.getI32Type());
     SmallVector<int32_t> steps;
     for (unsigned lane = 0; lane < lanes; ++lane) {
@@ -371,7 +369,7 @@ private:
     Value iota = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, ArrayRef<int32_t>(steps)));
     Value start = kb.splat(arith::TruncIOp::create(kb.b, kb.b.getI32Type(), kb.sub(column, kb.constant(low))), lanes);
     Value columns = arith::AddIOp::create(kb.b, start, iota);
-    Value width = kb.splat(arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(high - low)), lanes);
+    Value width = kb.splat(narrowIndex(kb, high - low), lanes);
     return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, columns, width); // negative numbers are large
   }
 
@@ -387,6 +385,11 @@ private:
 };
 
 struct PoolModel : KernelInterface::ExternalModel<PoolModel, device::PoolOp> {
+  bool acceptsOpenSizes(Operation *op) const {
+    Shape x(op->getOperand(0)), y(op->getResult(0));
+    return y[1].isKnown() && sameSize(x[0], y[0]) && sameSize(x[1], y[1]) &&
+           broadcastsProvably(cast<device::EpilogueInterface>(op));
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto pool = cast<device::PoolOp>(op);
     if (device::isBlocked(pool.getX().getType()) != device::isBlocked(pool.getY().getType())) {

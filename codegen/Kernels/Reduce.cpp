@@ -39,7 +39,7 @@ public:
     bool ordered = op.getKind() == device::ReduceKind::sum || op.getKind() == device::ReduceKind::prod;
     if (kb.exact && ordered && isa<FloatType>(accumulator) && last >= 0 && reduced[last]) {
       bool byChannel = device::isBlocked(x) && !reduced[1];
-      if (byChannel && kb.target.shuffle && accumulator.isF32() && numElements(y) > 0) {
+      if (byChannel && kb.target.shuffle && accumulator.isF32() && !countElements(y).is(0)) {
         return inOrderByThreads();
       }
       return device::isBlocked(x) || device::isBlocked(y) ? inOrder(byChannel) : alongTerms();
@@ -51,7 +51,7 @@ public:
       if (reduced[last]) {
         return alongTerms();
       }
-      if (Shape(y)[last].value() > 1) {
+      if (maxOf(Shape(y)[last]) > 1) {
         return acrossResults(last, 2 * kb.target.lanes(32));
       }
     }
@@ -112,16 +112,16 @@ private:
     if (d == x.getRank()) {
       return body(sum);
     }
-    return kb.forLoop(kb.constant(0), kb.constant(Shape(x)[d].value()), 1, sum, [&](Value i, ValueRange old) {
+    return kb.forLoop(kb.constant(0), kb.index(Shape(x)[d]), 1, sum, [&](Value i, ValueRange old) {
       indices[d] = i;
       return SmallVector<Value>{overTerms(d + 1, indices, old[0], body)};
     })[0];
   }
 
-  SmallVector<Value> resultIndices(Value item) { return delinearize(kb, item, Shape(y).values()); }
+  SmallVector<Value> resultIndices(Value item) { return delinearize(kb, item, Shape(y).dims()); }
 
   /// Returns the result indices of |item| in a space of |sizes|, which counts dim |laneDim| in units of |lanes|.
-  SmallVector<Value> resultIndices(Value item, ArrayRef<int64_t> sizes, int64_t laneDim, int64_t lanes) {
+  SmallVector<Value> resultIndices(Value item, ArrayRef<Dim> sizes, int64_t laneDim, int64_t lanes) {
     SmallVector<Value> indices = delinearize(kb, item, sizes);
     if (laneDim >= 0) {
       indices[laneDim] = kb.mul(indices[laneDim], lanes);
@@ -129,16 +129,23 @@ private:
     return indices;
   }
 
-  int64_t terms() { return numElements(x) / std::max<int64_t>(1, numElements(y)); }
+  /// Returns the number of terms of one result.
+  Dim terms() {
+    Dim product = 1;
+    for (int64_t axis : op.getAxes()) {
+      product *= Shape(x)[axis];
+    }
+    return product;
+  }
 
   void acrossResults(int64_t laneDim, int64_t lanes) {
-    SmallVector<int64_t> sizes(Shape(y).values());
-    int64_t extent = sizes[laneDim], written = device::isBlocked(y) ? paddedChannels(y) : extent;
-    sizes[laneDim] = llvm::divideCeil(written, lanes);
-    forItems(kb, ShapedType::getNumElements(sizes), terms() * lanes, 32768, [&](Value item) {
+    SmallVector<Dim> sizes = Shape(y).dims();
+    Dim extent = sizes[laneDim], written = device::isBlocked(y) ? paddedChannels(y) : extent;
+    bool isPartial = !isMultipleOf(written, lanes) || !sameSize(written, extent);
+    sizes[laneDim] = ceilDiv(written, lanes);
+    forItems(kb, multiply(sizes), terms() * lanes, 32768, [&](Value item) {
       SmallVector<Value> at = resultIndices(item, sizes, laneDim, lanes);
-      Value mask = written % lanes || written != extent ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim]))
-                                                        : Value();
+      Value mask = isPartial ? kb.maskBelow(lanes, kb.sub(kb.index(extent), at[laneDim])) : Value();
       SmallVector<Value> indices = at;
       // Lanes beyond the extent are padding of x's block, or masked.
       Value loadMask = device::isBlocked(x) ? Value() : mask;
@@ -153,12 +160,13 @@ private:
 
   /// Reduces along the innermost dims, whose joint extent is one contiguous row.
   void alongTerms() {
-    int64_t row = 1, first = x.getRank();
+    Dim row = 1;
+    int64_t first = x.getRank();
     while (first > 0 && reduced[first - 1]) {
-      row *= Shape(x)[--first].value();
+      row *= Shape(x)[--first];
     }
     unsigned lanes = kb.exact ? kExactLanes : 4 * kb.target.lanes(32);
-    forRows(kb, numElements(y), terms(), 32768, accumulator, lanes, [&](Value item) {
+    forRows(kb, countElements(y), terms(), 32768, accumulator, lanes, [&](Value item) {
       SmallVector<Value> at = resultIndices(item);
       SmallVector<Value> indices = at;
       Value start = neutral(kb.sharedLane() ? accumulator : valueType(lanes));
@@ -186,28 +194,25 @@ private:
     while (first > 0 && reduced[first - 1]) {
       --first;
     }
-    SmallVector<int64_t> sizes(Shape(y).values());
-    int64_t extent = byChannel ? sizes[1] : 0;
+    SmallVector<Dim> sizes = Shape(y).dims(), run = Shape(x).dropFront(first).dims();
+    Dim extent = byChannel ? sizes[1] : 0;
     if (byChannel) {
-      sizes[1] = llvm::divideCeil(extent, lanes);
+      sizes[1] = ceilDiv(extent, lanes);
     }
-    SmallVector<int64_t> run(Shape(x).dropFront(first).values());
     std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
     outer.resize(x.getRank(), false);
-    forItems(kb, ShapedType::getNumElements(sizes), terms() * std::max<int64_t>(lanes, 1), 32768, [&](Value item) {
+    forItems(kb, multiply(sizes), terms() * std::max<int64_t>(lanes, 1), 32768, [&](Value item) {
       SmallVector<Value> at = resultIndices(item, sizes, laneDim, std::max<int64_t>(lanes, 1));
       SmallVector<Value> partial;
       for (int64_t p = 0; p < kExactLanes; ++p) {
         SmallVector<Value> indices = at;
         std::swap(reduced, outer);
         partial.push_back(overTerms(0, indices, neutral(valueType(lanes)), [&](Value old) {
-          return kb.forLoop(kb.constant(p), kb.constant(ShapedType::getNumElements(run)), kExactLanes, old,
-                            [&](Value i, ValueRange sums) {
-                              llvm::copy(delinearize(kb, i, run), indices.begin() + first);
-                              Value loaded = kb.loadElements(x.getElementType(), lanes, kb.operand(0),
-                                                             Strides(x).offset(kb, indices));
-                              return SmallVector<Value>{combine(sums[0], term(loaded))};
-                            })[0];
+          return kb.forLoop(kb.constant(p), kb.index(multiply(run)), kExactLanes, old, [&](Value i, ValueRange sums) {
+            llvm::copy(delinearize(kb, i, run), indices.begin() + first);
+            Value loaded = kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, indices));
+            return SmallVector<Value>{combine(sums[0], term(loaded))};
+          })[0];
         }));
         std::swap(reduced, outer);
       }
@@ -216,8 +221,9 @@ private:
           partial[i] = combine(partial[i], partial[i + half]);
         }
       }
-      Value mask =
-          byChannel && extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
+      Value mask = byChannel && !isMultipleOf(extent, lanes)
+                       ? kb.maskBelow(lanes, kb.sub(kb.index(extent), at[laneDim]))
+                       : Value();
       epilogue.store(partial[0], at, laneDim, mask, /*padding=*/device::isBlocked(y));
       if (!byChannel) {
         storePadding(at);
@@ -233,18 +239,18 @@ private:
     while (first > 0 && reduced[first - 1]) {
       --first;
     }
-    SmallVector<int64_t> sizes(Shape(y).values()), row(Shape(x).dropFront(first).values());
-    sizes[1] = llvm::divideCeil(sizes[1], run);
+    SmallVector<Dim> sizes = Shape(y).dims(), row = Shape(x).dropFront(first).dims();
+    sizes[1] = ceilDiv(sizes[1], run);
     std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
     outer.resize(x.getRank(), false);
     unsigned lanes = kExactLanes;
-    forRows(kb, ShapedType::getNumElements(sizes), 1, 1, accumulator, lanes, [&](Value item) {
+    forRows(kb, multiply(sizes), 1, 1, accumulator, lanes, [&](Value item) {
       SmallVector<Value> at = resultIndices(item, sizes, 1, run), indices = at;
       Value start = neutral(valueType(run));
       std::swap(reduced, outer);
       Value sum = overTerms(0, indices, start, [&](Value old) {
-        return overRow(kb, ShapedType::getNumElements(row), lanes, old, [&](Value i, Value mask, ValueRange sums) {
-          Value position = kb.add(i, kb.sharedLane()), last = kb.constant(ShapedType::getNumElements(row) - 1);
+        return overRow(kb, multiply(row), lanes, old, [&](Value i, Value mask, ValueRange sums) {
+          Value position = kb.add(i, kb.sharedLane()), last = kb.index(multiply(row) - 1);
           llvm::copy(delinearize(kb, mask ? kb.min(position, last) : position, row), indices.begin() + first);
           Value value = term(kb.loadRun(x.getElementType(), run, kb.operand(0), Strides(x).offset(kb, indices)));
           return SmallVector<Value>{combine(sums[0], keepActive(kb, mask, value, start))};
@@ -270,7 +276,7 @@ private:
   }
 
   void scalar() {
-    forItems(kb, numElements(y), terms(), 8192, [&](Value item) {
+    forItems(kb, countElements(y), terms(), 8192, [&](Value item) {
       SmallVector<Value> at = resultIndices(item);
       SmallVector<Value> indices = at;
       Value sum = overTerms(0, indices, neutral(accumulator), [&](Value old) {
@@ -308,6 +314,15 @@ private:
 };
 
 struct ReduceModel : KernelInterface::ExternalModel<ReduceModel, device::ReduceOp> {
+  bool acceptsOpenSizes(Operation *op) const {
+    auto reduce = cast<device::ReduceOp>(op);
+    Shape x(op->getOperand(0)), y(op->getResult(0));
+    auto isSame = [&](int64_t d) {
+      return llvm::is_contained(reduce.getAxes(), d) ? y[d].is(1) : sameSize(x[d], y[d]);
+    };
+    return x.rank() == y.rank() && llvm::all_of(llvm::seq<int64_t>(0, x.rank()), isSame) &&
+           broadcastsProvably(cast<device::EpilogueInterface>(op));
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     ReduceEmitter(kb, cast<device::ReduceOp>(op)).emit();
     return success();

@@ -188,7 +188,7 @@ private:
     if (d == x.getRank()) {
       return accumulate(offset, lanesOffset, weight);
     }
-    int64_t stride = Strides(x).dims[d];
+    Dim stride = Strides(x).dims[d];
     auto axis = axes.find(d);
     if (axis == axes.end()) {
       Value index = byChannel && d == 1 ? kb.div(at[d], lanes) : at[d];

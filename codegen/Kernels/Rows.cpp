@@ -10,44 +10,49 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-SmallVector<Value> overRow(KernelBuilder &kb, int64_t size, unsigned lanes, ArrayRef<Value> carried,
+SmallVector<Value> overRow(KernelBuilder &kb, Dim size, unsigned lanes, ArrayRef<Value> carried,
                            function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
-  int64_t whole = size / lanes * lanes;
-  SmallVector<Value> values = kb.forLoop(kb.constant(0), kb.constant(whole), lanes, carried,
+  Dim rest = mod(size, lanes), whole = size - rest;
+  SmallVector<Value> values = kb.forLoop(kb.constant(0), kb.index(whole), lanes, carried,
                                          [&](Value i, ValueRange old) { return body(i, Value(), old); });
-  if (whole < size) {
-    values = body(kb.constant(whole), kb.maskBelow(lanes, kb.constant(size - whole)), values);
+  auto last = [&] { return body(kb.index(whole), kb.maskBelow(lanes, kb.index(rest)), values); };
+  if (rest.isKnown()) {
+    return rest.is(0) ? values : last();
   }
-  return values;
+  Value hasRest = kb.less(kb.constant(0), kb.index(rest));
+  if (carried.empty()) {
+    kb.ifThen(hasRest, [&] { last(); });
+    return values;
+  }
+  return kb.ifElseAll(hasRest, last, values);
 }
 
-void overRow(KernelBuilder &kb, int64_t size, unsigned lanes, function_ref<void(Value, Value)> body) {
+void overRow(KernelBuilder &kb, Dim size, unsigned lanes, function_ref<void(Value, Value)> body) {
   overRow(kb, size, lanes, {}, [&](Value i, Value mask, ValueRange) {
     body(i, mask);
     return SmallVector<Value>();
   });
 }
 
-int64_t itemsPerTile(const KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile) {
+int64_t itemsPerTile(const KernelBuilder &kb, Dim count, Dim workPerItem, int64_t workPerTile) {
   if (kb.target.tileIsThread) {
     return 1;
   }
-  int64_t perTile = std::max<int64_t>(1, workPerTile / std::max<int64_t>(1, workPerItem));
-  return std::max<int64_t>(perTile, llvm::divideCeil(count, 256)); // more tiles would only cost time
+  int64_t perTile = std::max<int64_t>(1, workPerTile / std::max<int64_t>(1, likelyOf(workPerItem)));
+  return std::max<int64_t>(perTile, llvm::divideCeil(likelyOf(count), 256)); // more tiles would only cost time
 }
 
-void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile,
-              function_ref<void(Value)> body) {
+void forItems(KernelBuilder &kb, Dim count, Dim workPerItem, int64_t workPerTile, function_ref<void(Value)> body) {
   int64_t perTile = itemsPerTile(kb, count, workPerItem, workPerTile);
-  kb.forTiles(std::max<int64_t>(1, llvm::divideCeil(count, perTile)), [&](Value tile) {
+  kb.forTiles(max(1, ceilDiv(count, perTile)), [&](Value tile) {
     Value first = kb.mul(tile, perTile);
-    kb.forLoop(first, kb.min(kb.add(first, perTile), kb.constant(count)), 1, body);
+    kb.forLoop(first, kb.min(kb.add(first, perTile), kb.index(count)), 1, body);
   });
 }
 
-void forRows(KernelBuilder &kb, int64_t count, int64_t workPerRow, int64_t workPerTile, Type element, unsigned &lanes,
+void forRows(KernelBuilder &kb, Dim count, Dim workPerRow, int64_t workPerTile, Type element, unsigned &lanes,
              function_ref<void(Value)> body) {
-  if (!kb.target.shuffle || element.getIntOrFloatBitWidth() != 32 || count == 0) {
+  if (!kb.target.shuffle || element.getIntOrFloatBitWidth() != 32 || count.is(0)) {
     return forItems(kb, count, workPerRow, workPerTile, body);
   }
   lanes = kRowThreads;

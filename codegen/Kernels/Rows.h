@@ -9,24 +9,24 @@ namespace tessera::kernels {
 
 /// Iterates over [0, size) in vectors of |lanes| with carried values; |mask| is null except for a partial last vector.
 llvm::SmallVector<mlir::Value> overRow(
-    KernelBuilder &kb, int64_t size, unsigned lanes, llvm::ArrayRef<mlir::Value> carried,
+    KernelBuilder &kb, Dim size, unsigned lanes, llvm::ArrayRef<mlir::Value> carried,
     llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value i, mlir::Value mask, mlir::ValueRange carried)> body);
 
 /// Iterates as above without carried values.
-void overRow(KernelBuilder &kb, int64_t size, unsigned lanes,
+void overRow(KernelBuilder &kb, Dim size, unsigned lanes,
              llvm::function_ref<void(mlir::Value i, mlir::Value mask)> body);
 
-/// Returns how many of |count| independent items a tile takes to have about |workPerTile| work.
-int64_t itemsPerTile(const KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile);
+/// Returns how many of |count| independent items a tile takes to have about |workPerTile| work, at likely sizes.
+int64_t itemsPerTile(const KernelBuilder &kb, Dim count, Dim workPerItem, int64_t workPerTile);
 
 /// Emits |count| independent items as tiles of about |workPerTile| work (in the unit of |workPerItem|).
-void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile,
+void forItems(KernelBuilder &kb, Dim count, Dim workPerItem, int64_t workPerTile,
               llvm::function_ref<void(mlir::Value item)> body);
 
 /// Emits |count| rows of |element|s in registers like forItems(). If threads can share rows, they do, and |lanes|, the
 /// lanes of the vectors, becomes kRowThreads.
-void forRows(KernelBuilder &kb, int64_t count, int64_t workPerRow, int64_t workPerTile, mlir::Type element,
-             unsigned &lanes, llvm::function_ref<void(mlir::Value row)> body);
+void forRows(KernelBuilder &kb, Dim count, Dim workPerRow, int64_t workPerTile, mlir::Type element, unsigned &lanes,
+             llvm::function_ref<void(mlir::Value row)> body);
 
 /// Reports an internal error if an operand or result is not row-major; the layout pass keeps this op row-major.
 llvm::LogicalResult requireRowMajor(mlir::Operation *op);

@@ -76,7 +76,7 @@ private:
     Strides strides(y);
     Value place = kb.rem(item, inner), target = kb.sub(item, place);
     return kb.forLoop(kb.constant(0), kb.constant(count), 1, value, [&](Value k, ValueRange old) {
-      Value offset = tupleOffset(kb, 1, kb.mul(k, tuple), tuple, Shape(y).values(), strides.dims);
+      Value offset = tupleOffset(kb, 1, kb.mul(k, tuple), tuple, Shape(y).dims(), strides.dims);
       return SmallVector<Value>{updateIf(offset, target, kb.add(kb.mul(k, inner), place), old[0])};
     })[0];
   }
@@ -107,7 +107,7 @@ private:
     int64_t count = numElements(indices) / std::max<int64_t>(1, tuple);
     Strides strides(y);
     kb.forLoop(0, count, 1, [&](Value item) {
-      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, Shape(y).values(), strides.dims);
+      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, Shape(y).dims(), strides.dims);
       Value from = kb.mul(item, inner);
       if (op.getReduction() == "none") {
         return copyRow(kb, element, inner, kb.operand(2), from, kb.result(), offset);

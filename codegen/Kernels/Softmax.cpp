@@ -25,19 +25,19 @@ public:
   SoftmaxEmitter(KernelBuilder &kb, device::SoftmaxOp op)
       : kb(kb), element(kb.operandType(0).getElementType()), log(op.getLog()) {
     type = registerType(element);
-    ArrayRef<int64_t> shape = Shape(kb.operandType(0)).values();
-    for (int64_t d = 0; d < int64_t(shape.size()); ++d) {
+    Shape shape(kb.operandType(0));
+    for (int64_t d = 0; d < int64_t(shape.rank()); ++d) {
       (d < int64_t(op.getAxis()) ? outer : d == int64_t(op.getAxis()) ? axis : inner) *= shape[d];
     }
     lanes = kb.exact ? kExactLanes : kb.target.lanes(type.getIntOrFloatBitWidth());
   }
 
   void emit() {
-    if (inner == 1) {
+    if (inner.is(1)) {
       return isGrouped() ? emitGroups()
                          : forRows(kb, outer, axis, 4096, type, lanes, [&](Value index) { rows(kb.mul(index, axis)); });
     }
-    int64_t columns = llvm::divideCeil(inner, lanes);
+    Dim columns = ceilDiv(inner, lanes);
     forItems(kb, outer * columns, axis * lanes, 4096, [&](Value index) { column(index, columns); });
   }
 
@@ -50,10 +50,13 @@ private:
   /// Rows are computed side by side where that many are at hand: one alone waits for its maximum, for its sum and for
   /// the quotient, each a chain of some fifty cycles.
   int64_t rowsAtOnce() { return kb.target.hasMasks() ? 4 : 2; }
-  bool isGrouped() { return !kb.target.tileIsThread && outer >= rowsAtOnce() && axis <= 64 * lanes; }
+  bool isGrouped() {
+    return !kb.target.tileIsThread && likelyOf(outer) >= rowsAtOnce() && likelyOf(axis) <= 64 * lanes;
+  }
 
   void emitGroups() {
-    int64_t count = rowsAtOnce(), groups = outer / count, rest = outer % count;
+    int64_t count = rowsAtOnce();
+    Dim groups = floorDiv(outer, count), rest = mod(outer, count);
     forItems(kb, groups + rest, count * axis, 4096, [&](Value item) {
       auto group = [&] {
         SmallVector<Value> bases;
@@ -62,11 +65,11 @@ private:
         }
         rows(bases);
       };
-      if (rest == 0) {
+      if (rest.is(0)) {
         return group();
       }
-      kb.ifThen(kb.less(item, kb.constant(groups)), group);
-      kb.ifThen(kb.less(kb.constant(groups - 1), item),
+      kb.ifThen(kb.less(item, kb.index(groups)), group);
+      kb.ifThen(kb.less(kb.index(groups - 1), item),
                 [&] { rows(kb.mul(kb.add(item, groups * count - groups), axis)); });
     });
   }
@@ -112,13 +115,13 @@ private:
     });
   }
 
-  void column(Value index, int64_t columns) {
-    SmallVector<Value> at = delinearize(kb, index, {outer, columns});
+  void column(Value index, Dim columns) {
+    SmallVector<Value> at = delinearize(kb, index, ArrayRef<Dim>{outer, columns});
     Value lane = kb.mul(at[1], lanes);
     Value base = kb.add(kb.mul(at[0], axis * inner), lane);
-    Value mask = inner % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(inner), lane)) : Value();
+    Value mask = isMultipleOf(inner, lanes) ? Value() : kb.maskBelow(lanes, kb.sub(kb.index(inner), lane));
     auto overAxis = [&](Value carried, function_ref<Value(Value, Value)> body) {
-      return kb.forLoop(kb.constant(0), kb.constant(axis), 1, carried, [&](Value i, ValueRange old) {
+      return kb.forLoop(kb.constant(0), kb.index(axis), 1, carried, [&](Value i, ValueRange old) {
         return SmallVector<Value>{body(kb.add(base, kb.mul(i, inner)), old[0])};
       })[0];
     };
@@ -156,11 +159,12 @@ private:
   KernelBuilder &kb;
   Type element, type;
   bool log;
-  int64_t outer = 1, axis = 1, inner = 1;
+  Dim outer = 1, axis = 1, inner = 1;
   unsigned lanes;
 };
 
 struct SoftmaxModel : KernelInterface::ExternalModel<SoftmaxModel, device::SoftmaxOp> {
+  bool acceptsOpenSizes(Operation *op) const { return sameSizes(op->getOperand(0), op->getResult(0)); }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (device::isBlocked(kb.operandType(0)) || device::isBlocked(kb.resultType())) {
       return op->emitError("internal error: softmax of a blocked tensor");

@@ -22,8 +22,8 @@ static Type storageType(KernelBuilder &kb, Type elementType) {
 }
 
 namespace {
-/// Copies blocks of L x L elements through registers: in the source, rows are contiguous along one dim of the nest (the
-/// "column" dim), in the result along the innermost dim.
+/// Copies blocks of L x L elements through registers. Needs known sizes of two dims: in the source, rows are contiguous
+/// along one dim of the nest (the "column" dim), in the result along the innermost dim.
 class TransposeEmitter {
 public:
   TransposeEmitter(KernelBuilder &kb, const LoopNest &nest, unsigned columnDim, Value from, Value to, Type storage)
@@ -36,27 +36,25 @@ public:
       }
     }
     // The dim with more blocks becomes the loop within a position, in runs of kRun blocks.
-    alongInner = inner().size >= column().size;
+    alongInner = innerSize() >= columnSize();
     space.push_back(blocksOf(alongInner ? column() : inner()));
     runs = llvm::divideCeil(blocksOf(alongInner ? inner() : column()), kRun);
     space.push_back(runs);
-    for (int64_t size : space) {
-      positions *= size;
-    }
-    int64_t elements = std::min<int64_t>(inner().size, side) * std::min<int64_t>(column().size, side) *
+    positions = multiply(space);
+    int64_t elements = std::min<int64_t>(innerSize(), side) * std::min<int64_t>(columnSize(), side) *
                        std::min<int64_t>(kRun, blocksOf(alongInner ? inner() : column()));
     perTile = itemsPerTile(kb, positions, elements, kElementsPerTile);
   }
 
-  int64_t tiles() const { return llvm::divideCeil(positions, perTile); }
+  Dim tiles() const { return ceilDiv(positions, perTile); }
   int64_t blockSide() const { return side; }
 
   void emitTile(Value tile) {
     Value first = kb.mul(tile, perTile);
-    kb.forLoop(first, kb.min(kb.add(first, perTile), kb.constant(positions)), 1, [&](Value position) {
+    kb.forLoop(first, kb.min(kb.add(first, perTile), kb.index(positions)), 1, [&](Value position) {
       SmallVector<Value> at = delinearize(kb, position, space);
       Value run = at.pop_back_val(), block = at.pop_back_val();
-      Value source = kb.constant(nest.bases[0]), target = kb.constant(nest.bases[1]);
+      Value source = kb.index(nest.bases[0]), target = kb.index(nest.bases[1]);
       for (auto [dim, index] : llvm::zip_equal(outer, at)) {
         source = kb.add(source, kb.mul(index, dim.strides[0]));
         target = kb.add(target, kb.mul(index, dim.strides[1]));
@@ -71,11 +69,13 @@ private:
 
   const NestDim &inner() const { return nest.dims.back(); }
   const NestDim &column() const { return nest.dims[columnDim]; }
-  int64_t blocksOf(const NestDim &dim) const { return llvm::divideCeil(dim.size, side); }
+  int64_t innerSize() const { return inner().size.value(); }
+  int64_t columnSize() const { return column().size.value(); }
+  int64_t blocksOf(const NestDim &dim) const { return llvm::divideCeil(dim.size.value(), side); }
 
   /// Emits |body| for a whole block and separately for a smaller last block of |dim|, because sizes are static.
   void byTail(Value block, const NestDim &dim, function_ref<void(int64_t)> body) {
-    int64_t whole = dim.size / side, tail = dim.size % side;
+    int64_t whole = dim.size.value() / side, tail = dim.size.value() % side;
     if (whole) {
       tail ? kb.ifThen(kb.less(block, kb.constant(whole)), [&] { body(side); }) : body(side);
     }
@@ -86,7 +86,7 @@ private:
 
   void emitRun(Value source, Value target, Value fixedBlock, Value run, int64_t fixedCount) {
     const NestDim &moving = alongInner ? inner() : column();
-    int64_t whole = moving.size / side, tail = moving.size % side;
+    int64_t whole = moving.size.value() / side, tail = moving.size.value() % side;
     auto at = [&](Value block, int64_t count) {
       Value innerBlock = alongInner ? block : fixedBlock, columnBlock = alongInner ? fixedBlock : block;
       auto offset = [&](Value base, unsigned t) {
@@ -150,21 +150,24 @@ private:
   unsigned columnDim;
   Value from, to;
   Type storage;
-  int64_t side, positions = 1, perTile = 1, runs = 1;
+  int64_t side, perTile = 1, runs = 1;
+  Dim positions = 1;
   bool alongInner;
   SmallVector<NestDim> outer;
-  SmallVector<int64_t> space;
+  SmallVector<Dim> space;
 };
 
 /// Returns the dim along which the source is contiguous, if it is not the innermost dim and the rows are long enough
 /// for a transposition to pay.
 std::optional<unsigned> transposedDim(const LoopNest &nest) {
   const NestDim &inner = nest.dims.back();
-  if (inner.strides[1] != 1 || inner.strides[0] == 1 || inner.strides[0] == 0) {
+  if (!inner.strides[1].is(1) || inner.strides[0].is(1) || inner.strides[0].is(0) || !inner.size.isKnown()) {
     return std::nullopt;
   }
   for (unsigned d = 0; d + 1 < nest.dims.size(); ++d) {
-    if (nest.dims[d].strides[0] == 1 && nest.dims[d].size >= 4 && (inner.size >= 4 || nest.paddedLanes)) {
+    const NestDim &dim = nest.dims[d];
+    if (dim.strides[0].is(1) && dim.size.isKnown() && dim.size.value() >= 4 &&
+        (inner.size.value() >= 4 || nest.paddedLanes)) {
       return d;
     }
   }
@@ -188,11 +191,11 @@ TiledMove planMove(KernelBuilder &kb, const LoopNest &nest, Value from, Value to
   Tiling tiling = chooseTiling(kb, cut, kElementsPerTile);
   return {tiling.tiles(), [=, &kb](Value tile) {
             emitVectorTile(kb, cut, lanes, tiling, tile,
-                           {[&](unsigned, int64_t stride, const VectorStep &step) {
+                           {[&](unsigned, Dim stride, const VectorStep &step) {
                               return loadLanes(kb, storage, from, stride, step, step.offsets[0]);
                             },
                             [](ValueRange values, const VectorStep &) { return values[0]; },
-                            [&](Value value, int64_t stride, const VectorStep &step) {
+                            [&](Value value, Dim stride, const VectorStep &step) {
                               storeLanes(kb, storage, value, to, stride, step, step.offsets.back());
                             }});
           }};
@@ -205,7 +208,7 @@ TiledMove planFill(KernelBuilder &kb, const LoopNest &nest, Value value, Value t
   return {tiling.tiles(), [=, &kb](Value tile) {
             emitVectorTile(kb, cut, lanes, tiling, tile,
                            {nullptr, [&](ValueRange, const VectorStep &step) { return kb.splat(value, step.lanes); },
-                            [&](Value vector, int64_t stride, const VectorStep &step) {
+                            [&](Value vector, Dim stride, const VectorStep &step) {
                               storeLanes(kb, elementType, vector, to, stride, step, step.offsets.back());
                             }});
           }};

@@ -9,7 +9,7 @@ namespace tessera::kernels {
 
 /// A copy or fill split into tiles; body(t) executes tile t in [0, tiles).
 struct TiledMove {
-  int64_t tiles;
+  Dim tiles;
   std::function<void(mlir::Value)> body;
 };
 

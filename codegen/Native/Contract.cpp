@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Native/Contract.h"
 
+#include "bmodel/contract_writer.h"
 #include "bmodel/kernel_abi.h"
-#include "bmodel/kernel_contract.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -20,6 +20,14 @@ namespace {
 template <typename T>
 void append(std::string &bytes, const T &value) {
   bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
+}
+
+bmodel::ContractSize contractSize(const kernels::SizeTerms &terms, int64_t value) {
+  bmodel::ContractSize size{uint64_t(value), {}};
+  for (const bm_dim_term &term : terms) {
+    size.terms.emplace_back(term.value, bmodel::DimOp(term.op));
+  }
+  return size;
 }
 
 RankedTensorType typeOfArgument(Operation *op, unsigned index) {
@@ -43,27 +51,31 @@ bool isOfChannels(Operation *op, unsigned index) {
     return false;
   }
   RankedTensorType result = typeOfArgument(op, op->getNumOperands());
-  int64_t numbers = typeOfArgument(op, index).getNumElements();
-  return numbers < result.getNumElements() ||
-         numbers <= result.getDimSize(isa<device::ConvOp>(op) ? 1 : result.getRank() - 1);
+  Dim channels = Shape(result)[isa<device::ConvOp>(op) ? 1 : result.getRank() - 1];
+  std::optional<int64_t> numbers = knownNumElements(typeOfArgument(op, index));
+  return numbers && (*numbers < minOf(countElements(result)) || *numbers <= minOf(channels));
 }
 
 std::string contractOf(Operation *op, uint64_t cpuFeatures, const kernels::KernelFrame &frame) {
-  bm_kernel_contract head = {};
-  head.version = BM_CONTRACT_VERSION;
-  head.arg_count = op->getNumOperands() + op->getNumResults();
-  head.tiles = frame.tiles, head.scratch_bytes = frame.scratchBytes;
-  head.cpu_features = cpuFeatures;
-  head.alignment = BM_ALIGNMENT;
-  head.symbol_bytes = frame.symbol.size() + 1;
-  std::string bytes;
-  append(bytes, head);
-  for (unsigned i = 0; i < head.arg_count; ++i) {
-    uint64_t size = device::physicalBytes(typeOfArgument(op, i));
-    uint32_t access = i < op->getNumOperands() ? BM_ARG_READ : BM_ARG_READ | BM_ARG_WRITE;
-    append(bytes, bm_kernel_arg{size, access, argumentAlignment(op, i)});
+  const kernels::SizeSymbols symbols = kernels::symbolsOf(op);
+  bmodel::ContractWriter contract{.symbol = frame.symbol,
+                                  .tiles = contractSize(frame.tileTerms, frame.tiles),
+                                  .scratchBytes = uint64_t(frame.scratchBytes),
+                                  .cpuFeatures = cpuFeatures,
+                                  .alignment = BM_ALIGNMENT,
+                                  .arguments = {},
+                                  .params = {}};
+  for (unsigned i = 0, e = op->getNumOperands() + op->getNumResults(); i < e; ++i) {
+    Dim bytes = device::symbolicBytes(typeOfArgument(op, i));
+    contract.arguments.push_back(
+        {.bytes = bytes.isKnown() ? contractSize({}, bytes.value()) : contractSize(kernels::termsOf(bytes, symbols), 0),
+         .access = i < op->getNumOperands() ? BM_ARG_READ : BM_ARG_READ | BM_ARG_WRITE,
+         .alignment = argumentAlignment(op, i)});
   }
-  return bytes += frame.symbol;
+  for (top::SizeSymbolAttr symbol : symbols) {
+    contract.params.push_back({symbol.getMin(), symbol.getMax()});
+  }
+  return contract.bytes();
 }
 } // namespace
 
@@ -77,13 +89,13 @@ void addContract(llvm::Module &module, Operation *op, uint64_t cpuFeatures, cons
   const std::string contract = contractOf(op, cpuFeatures, frame);
   llvm::ELF::Elf64_Nhdr header = {};
   header.n_namesz = sizeof(BM_CONTRACT_OWNER);
-  header.n_descsz = contract.size() + 1;
+  header.n_descsz = contract.size();
   header.n_type = BM_CONTRACT_NOTE;
   std::string note;
   append(note, header);
   append(note, BM_CONTRACT_OWNER);
   note += contract;
-  note.resize(llvm::alignTo(note.size() + 1, 4));
+  note.resize(llvm::alignTo(note.size(), 4));
   auto *bytes = llvm::ConstantDataArray::getString(module.getContext(), note, /*AddNull=*/false);
   auto *global = new llvm::GlobalVariable(module, bytes->getType(), /*isConstant=*/true,
                                           llvm::GlobalValue::PrivateLinkage, bytes, "contract");

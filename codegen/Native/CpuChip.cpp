@@ -23,7 +23,7 @@ enum Section : uint32_t { kCode, kConstants };
 } // namespace
 
 std::vector<UnsupportedOp> CpuChip::survey(func::FuncOp function) const {
-  return findOpsWithoutKernel(function, family());
+  return findOpsWithoutKernel(function, family(), /*openSizes=*/true);
 }
 
 double CpuChip::secondsOf(Operation *op) const {

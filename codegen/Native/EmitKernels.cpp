@@ -22,7 +22,9 @@ LogicalResult replaceByKernels(ModuleOp module, KernelEmitter emit, StringRef di
       return failure();
     }
     ModuleOp kernel = emitted->release();
-    kernel->setAttr((dialect + ".tiles").str(), builder.getI64IntegerAttr(frame.tiles));
+    Dim tiles = frame.tilesOf(op);
+    kernel->setAttr((dialect + ".tiles").str(), tiles.isKnown() ? builder.getI64IntegerAttr(tiles.value())
+                                                                : Attribute(builder.getStringAttr(toText(tiles))));
     kernel->setAttr((dialect + ".scratch_bytes").str(), builder.getI64IntegerAttr(frame.scratchBytes));
     module.push_back(kernel);
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Native/KernelHarness.h"
 
+#include "bmodel/dim_terms.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Native/Contract.h"
 #include "codegen/Native/Linker.h"
@@ -159,28 +160,6 @@ GuardedBuffer toMemory(RankedTensorType type, const top::HostTensor &tensor, int
 
 namespace {
 
-/// A kernel in a shared object that is loaded into this process.
-class LoadedKernel {
-public:
-  LoadedKernel(llvm::ArrayRef<char> image, const std::string &symbol) {
-    int descriptor = memfd_create("kernel", MFD_CLOEXEC);
-    if (write(descriptor, image.data(), image.size()) == ssize_t(image.size())) {
-      handle = dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
-    }
-    close(descriptor);
-    function = handle ? reinterpret_cast<bm_kernel_fn>(dlsym(handle, symbol.c_str())) : nullptr;
-  }
-  ~LoadedKernel() {
-    if (handle) {
-      dlclose(handle);
-    }
-  }
-  bm_kernel_fn function = nullptr;
-
-private:
-  void *handle = nullptr;
-};
-
 double tolerance(Type type, const CheckOptions &options) {
   double least = type.isBF16() ? 2e-2 : type.isF16() ? 4e-3 : 0;
   return isa<FloatType>(type) ? std::max(least, options.relative) : 0;
@@ -204,7 +183,7 @@ std::string compare(RankedTensorType type, const char *actual, const top::HostTe
     return message;
   }
   int64_t bytes = device::elementBytes(element), zeros = 0;
-  std::vector<bool> covered(kernels::physicalElements(type));
+  std::vector<bool> covered(kernels::physicalElements(type).value());
   forElements(type, [&](int64_t, int64_t physical) { covered[physical] = true; });
   for (size_t i = 0; i < covered.size(); ++i) {
     for (int64_t b = 0; !covered[i] && b < bytes; ++b) {
@@ -216,16 +195,16 @@ std::string compare(RankedTensorType type, const char *actual, const top::HostTe
 
 /// Runs |kernel| of |op| once for each operand that its result may overwrite, with the result at that operand's
 /// address. |wanted| holds the expected bytes of the result; |buffers| are the operands and the result.
-std::string runInPlace(Operation *op, const kernels::Kernel &kernel, bm_kernel_fn function,
-                       std::vector<GuardedBuffer> &buffers, GuardedBuffer &scratch, const std::string &wanted) {
+std::string runInPlace(Operation *op, const LoadedKernel &kernel, std::vector<GuardedBuffer> &buffers,
+                       GuardedBuffer &scratch, const std::string &wanted) {
   for (unsigned i = 0; op->getNumResults() == 1 && i < op->getNumOperands(); ++i) {
     if (!device::canWriteOver(op, i)) {
       continue;
     }
     std::string operand(buffers[i].data(), buffers[i].size());
-    auto arguments = llvm::map_to_vector(buffers, [](GuardedBuffer &b) { return (void *)b.data(); });
-    arguments.back() = arguments[i];
-    function(arguments.data(), 0, kernel.frame.tiles, scratch.data());
+    SmallVector<void *> arguments = kernel.argumentsFor(buffers);
+    arguments[buffers.size() - 1] = arguments[i];
+    kernel.run(arguments, 0, kernel.tiles(), scratch);
     bool isEqual = wanted == std::string(buffers[i].data(), buffers[i].size());
     llvm::copy(operand, buffers[i].data());
     if (!isEqual) {
@@ -237,28 +216,71 @@ std::string runInPlace(Operation *op, const kernels::Kernel &kernel, bm_kernel_f
 
 } // namespace
 
-std::string runKernel(Operation *op, KernelSource compile, const CheckOptions &options,
-                      std::vector<GuardedBuffer> buffers, ArrayRef<top::HostTensor> expected) {
+LoadedKernel::LoadedKernel(Operation *op, KernelSource compile) {
   FailureOr<kernels::Kernel> kernel = compile(op);
   if (failed(kernel)) {
-    return "no kernel";
+    message = "no kernel";
+    return;
+  }
+  frame = kernel->frame;
+  for (unsigned i = 0, e = op->getNumOperands() + op->getNumResults(); i < e; ++i) {
+    alignments.push_back(argumentAlignment(op, i));
   }
   llvm::Expected<std::vector<char>> image = linkSharedObject({llvm::ArrayRef<char>(kernel->code)});
   if (!image) {
-    return llvm::toString(image.takeError());
+    message = llvm::toString(image.takeError());
+    return;
   }
-  LoadedKernel loaded(*image, "kernel");
-  if (!loaded.function) {
-    return std::string("cannot load: ") + dlerror();
+  int descriptor = memfd_create("kernel", MFD_CLOEXEC);
+  if (write(descriptor, image->data(), image->size()) == ssize_t(image->size())) {
+    handle = dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
   }
+  close(descriptor);
+  function = handle ? reinterpret_cast<bm_kernel_fn>(dlsym(handle, "kernel")) : nullptr;
+  message = function ? "" : std::string("cannot load: ") + dlerror();
+}
+
+LoadedKernel::~LoadedKernel() {
+  if (handle) {
+    dlclose(handle);
+  }
+}
+
+void LoadedKernel::setDims(ArrayRef<int64_t> values) {
+  dims.emplace(values.size() * sizeof(int64_t), alignof(int64_t));
+  memcpy(dims->data(), values.data(), values.size() * sizeof(int64_t));
+  std::vector<bmodel::DimTerm> terms;
+  for (const bm_dim_term &term : frame.tileTerms) {
+    terms.emplace_back(term.value, bmodel::DimOp(term.op));
+  }
+  bmodel::DimExpression expression(terms.data(), uint32_t(terms.size()));
+  if (!terms.empty() && !bmodel::evaluate(expression, values.data(), frame.tiles)) {
+    message = "the tile count overflows";
+  }
+}
+
+SmallVector<void *> LoadedKernel::argumentsFor(std::vector<GuardedBuffer> &buffers) const {
+  auto arguments = llvm::map_to_vector(buffers, [](GuardedBuffer &b) { return (void *)b.data(); });
+  if (dims) {
+    arguments.push_back(const_cast<GuardedBuffer &>(*dims).data());
+  }
+  return arguments;
+}
+
+std::string runKernel(Operation *op, KernelSource compile, const CheckOptions &options,
+                      std::vector<GuardedBuffer> buffers, ArrayRef<top::HostTensor> expected) {
+  LoadedKernel kernel(op, compile);
+  return kernel.message.empty() ? runKernel(op, kernel, options, std::move(buffers), expected) : kernel.message;
+}
+
+std::string runKernel(Operation *op, const LoadedKernel &kernel, const CheckOptions &options,
+                      std::vector<GuardedBuffer> buffers, ArrayRef<top::HostTensor> expected) {
   for (Value result : op->getResults()) {
     buffers.emplace_back(device::physicalBytes(cast<RankedTensorType>(result.getType())),
-                         argumentAlignment(op, buffers.size()));
+                         kernel.alignments[buffers.size()]);
   }
-  auto addresses = [&] { return llvm::map_to_vector(buffers, [](GuardedBuffer &b) { return (void *)b.data(); }); };
-  SmallVector<void *> arguments = addresses();
-  GuardedBuffer scratch(kernel->frame.scratchBytes);
-  loaded.function(arguments.data(), 0, kernel->frame.tiles, scratch.data());
+  GuardedBuffer scratch(kernel.frame.scratchBytes);
+  kernel.run(kernel.argumentsFor(buffers), 0, kernel.tiles(), scratch);
   std::vector<std::string> first;
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
     GuardedBuffer &buffer = buffers[op->getNumOperands() + i];
@@ -274,10 +296,10 @@ std::string runKernel(Operation *op, KernelSource compile, const CheckOptions &o
   for (GuardedBuffer &buffer : buffers) {
     buffer.moveToFront();
   }
-  arguments = addresses();
+  SmallVector<void *> arguments = kernel.argumentsFor(buffers);
   scratch.fillWithNaN();
-  for (int64_t tile = kernel->frame.tiles; tile-- > 0;) {
-    loaded.function(arguments.data(), tile, tile + 1, scratch.data());
+  for (int64_t tile = kernel.tiles(); tile-- > 0;) {
+    kernel.run(arguments, tile, tile + 1, scratch);
   }
   for (auto [i, text] : llvm::enumerate(first)) {
     GuardedBuffer &buffer = buffers[op->getNumOperands() + i];
@@ -285,8 +307,7 @@ std::string runKernel(Operation *op, KernelSource compile, const CheckOptions &o
       return "the result depends on the split into tiles";
     }
   }
-  if (std::string message = runInPlace(op, *kernel, loaded.function, buffers, scratch, first.front());
-      !message.empty()) {
+  if (std::string message = runInPlace(op, kernel, buffers, scratch, first.front()); !message.empty()) {
     return message;
   }
   return llvm::all_of(buffers, [](const GuardedBuffer &buffer) { return buffer.slackIntact(); })
@@ -308,6 +329,10 @@ void drawInputs(Operation *op, const CheckOptions &options, Case &data) {
 
 std::string evaluate(Operation *op, const CheckOptions &options, Case &data) {
   drawInputs(op, options, data);
+  return evaluateInputs(op, data);
+}
+
+std::string evaluateInputs(Operation *op, Case &data) {
   std::vector<const top::HostTensor *> pointers;
   for (const top::HostTensor &input : data.inputs) {
     pointers.push_back(&input);
@@ -319,6 +344,14 @@ std::string evaluate(Operation *op, const CheckOptions &options, Case &data) {
 }
 
 std::string runOnRandom(Operation *op, KernelSource compile, const CheckOptions &options) {
+  if (options.signedZeros) {
+    device::setExact(op->getParentOp());
+  }
+  LoadedKernel kernel(op, compile);
+  return kernel.message.empty() ? runOnRandom(op, kernel, options) : kernel.message;
+}
+
+std::string runOnRandom(Operation *op, const LoadedKernel &kernel, const CheckOptions &options) {
   Case data;
   if (options.signedZeros) {
     device::setExact(op->getParentOp());
@@ -328,46 +361,49 @@ std::string runOnRandom(Operation *op, KernelSource compile, const CheckOptions 
   }
   std::vector<GuardedBuffer> buffers;
   for (auto [operand, input] : llvm::zip_equal(op->getOperands(), data.inputs)) {
-    buffers.push_back(
-        toMemory(cast<RankedTensorType>(operand.getType()), input, argumentAlignment(op, buffers.size())));
+    buffers.push_back(toMemory(cast<RankedTensorType>(operand.getType()), input, kernel.alignments[buffers.size()]));
   }
-  return runKernel(op, compile, options, std::move(buffers), data.expected);
+  return runKernel(op, kernel, options, std::move(buffers), data.expected);
 }
 
 double timeKernel(Operation *op, KernelSource compile, std::vector<GuardedBuffer> buffers) {
-  FailureOr<kernels::Kernel> kernel = compile(op);
-  llvm::Expected<std::vector<char>> image = linkSharedObject({llvm::ArrayRef<char>(kernel->code)});
-  LoadedKernel loaded(*image, "kernel");
+  LoadedKernel kernel(op, compile);
   buffers.emplace_back(device::physicalBytes(cast<RankedTensorType>(op->getResult(0).getType())));
-  buffers.emplace_back(kernel->frame.scratchBytes);
-  std::vector<void *> arguments;
-  for (GuardedBuffer &buffer : buffers) {
-    arguments.push_back(buffer.data());
-  }
+  GuardedBuffer scratch(kernel.frame.scratchBytes);
+  SmallVector<void *> arguments = kernel.argumentsFor(buffers);
   double best = 1e9;
   auto now = [] { return std::chrono::steady_clock::now(); };
   for (auto begin = now(); now() - begin < std::chrono::milliseconds(60);) {
     auto start = now();
-    loaded.function(arguments.data(), 0, kernel->frame.tiles, buffers.back().data());
+    kernel.run(arguments, 0, kernel.tiles(), scratch);
     best = std::min(best, std::chrono::duration<double>(now() - start).count());
   }
   return best;
 }
 
-std::string checkOp(MLIRContext &context, const std::string &text, llvm::function_ref<std::string(Operation *)> check) {
-  std::string diagnostics;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { diagnostics += diagnostic.str() + "; "; });
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>("func.func private @main" + text, &context);
-  if (!module) {
-    return "cannot parse: " + diagnostics;
-  }
+OwningOpRef<ModuleOp> parseCase(MLIRContext &context, const std::string &text) {
+  return parseSourceString<ModuleOp>("func.func private @main" + text, &context);
+}
+
+Operation *kernelOpOf(ModuleOp module) {
   SmallVector<Operation *> ops;
-  module->walk([&](Operation *op) {
+  module.walk([&](Operation *op) {
     if (isa<kernels::KernelInterface>(op)) {
       ops.push_back(op);
     }
   });
-  std::string message = ops.size() != 1 ? std::to_string(ops.size()) + " device ops" : check(ops.front());
+  return ops.size() == 1 ? ops.front() : nullptr;
+}
+
+std::string checkOp(MLIRContext &context, const std::string &text, llvm::function_ref<std::string(Operation *)> check) {
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { diagnostics += diagnostic.str() + "; "; });
+  OwningOpRef<ModuleOp> module = parseCase(context, text);
+  if (!module) {
+    return "cannot parse: " + diagnostics;
+  }
+  Operation *op = kernelOpOf(*module);
+  std::string message = op ? check(op) : "not one device op";
   return message.empty() ? message : message + (diagnostics.empty() ? "" : " (" + diagnostics + ")");
 }
 

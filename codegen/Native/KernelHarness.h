@@ -91,6 +91,33 @@ struct Case {
 /// Compiles the kernel of an op to an object that exports the function "kernel".
 using KernelSource = llvm::function_ref<mlir::FailureOr<kernels::Kernel>(mlir::Operation *op)>;
 
+/// The kernel of an op in a shared object that is loaded into this process.
+class LoadedKernel {
+public:
+  /// Sets |message| if the kernel cannot be compiled or loaded.
+  LoadedKernel(mlir::Operation *op, KernelSource compile);
+  LoadedKernel(const LoadedKernel &) = delete;
+  ~LoadedKernel();
+
+  /// Sets the values of kernels::symbolsOf(op), which an op with symbolic sizes needs before a run.
+  void setDims(llvm::ArrayRef<int64_t> values);
+  int64_t tiles() const { return frame.tiles; }
+  /// Returns the pointers to pass for |buffers|, the operands and results.
+  llvm::SmallVector<void *> argumentsFor(std::vector<GuardedBuffer> &buffers) const;
+  void run(llvm::ArrayRef<void *> arguments, int64_t begin, int64_t end, GuardedBuffer &scratch) const {
+    function(arguments.data(), begin, end, scratch.data());
+  }
+
+  std::string message;
+  kernels::KernelFrame frame;             ///< with the tiles for the dims
+  llvm::SmallVector<uint32_t> alignments; ///< of the arguments
+
+private:
+  void *handle = nullptr;
+  bm_kernel_fn function = nullptr;
+  std::optional<GuardedBuffer> dims;
+};
+
 /// Returns element |index| of an array of |type| as a double.
 double readNumber(mlir::Type type, const char *data, int64_t index);
 
@@ -103,14 +130,23 @@ void drawInputs(mlir::Operation *op, const CheckOptions &options, Case &data);
 /// Draws operands and evaluates the reference. Returns a description of the error, or "".
 std::string evaluate(mlir::Operation *op, const CheckOptions &options, Case &data);
 
+/// Evaluates the reference on the operands of |data|. Returns a description of the error, or "".
+std::string evaluateInputs(mlir::Operation *op, Case &data);
+
 /// Runs the kernel of |op| on |buffers| (the operands as in memory) and compares its results with |expected|
 /// (row-major). Returns a description of the first error, or "". Checks values, zeros in padding lanes, writes outside
 /// the results, and that results do not depend on how tiles are split.
 std::string runKernel(mlir::Operation *op, KernelSource compile, const CheckOptions &options,
                       std::vector<GuardedBuffer> buffers, llvm::ArrayRef<top::HostTensor> expected);
 
+/// Runs |kernel| as above. |op| has the types of this run: those of the kernel's op, or for a kernel with symbolic
+/// sizes the types at the dims that are set.
+std::string runKernel(mlir::Operation *op, const LoadedKernel &kernel, const CheckOptions &options,
+                      std::vector<GuardedBuffer> buffers, llvm::ArrayRef<top::HostTensor> expected);
+
 /// Calls runKernel() with random operands. Returns a description of the first error, or "".
 std::string runOnRandom(mlir::Operation *op, KernelSource compile, const CheckOptions &options);
+std::string runOnRandom(mlir::Operation *op, const LoadedKernel &kernel, const CheckOptions &options);
 
 /// Returns the seconds that the kernel of |op| takes on one core, the best of several runs on the operands |buffers|.
 double timeKernel(mlir::Operation *op, KernelSource compile, std::vector<GuardedBuffer> buffers);
@@ -119,6 +155,11 @@ double timeKernel(mlir::Operation *op, KernelSource compile, std::vector<Guarded
 /// |check| on the op. Returns its result, or a description of the error.
 std::string checkOp(mlir::MLIRContext &context, const std::string &text,
                     llvm::function_ref<std::string(mlir::Operation *)> check);
+
+/// Parses |text| as checkOp() does; returns null after an error.
+mlir::OwningOpRef<mlir::ModuleOp> parseCase(mlir::MLIRContext &context, const std::string &text);
+/// Returns the device op with a kernel in |module|; null if there is not exactly one.
+mlir::Operation *kernelOpOf(mlir::ModuleOp module);
 
 /// Returns the number of cases that the running test has checked before this one.
 int64_t casesBefore();

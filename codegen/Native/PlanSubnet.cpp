@@ -163,7 +163,12 @@ LogicalResult SubnetPlanner::addStep(Operation *op) {
   }
   const KernelFrame &frame = kernels.frameOf(op);
   uint32_t kernel = bmodel::addKernel(planned.subnet, frame.symbol, uint32_t(arguments.size()));
-  bmodel::StepDefT &step = bmodel::addLaunch(planned.subnet, kernel, arguments, frame.tiles, writes);
+  std::vector<uint32_t> dims;
+  for (top::SizeSymbolAttr symbol : symbolsOf(op)) {
+    dims.push_back(planned.sizes.slotOf(sizeOf(symbol)));
+  }
+  bmodel::StepDefT &step =
+      bmodel::addLaunch(planned.subnet, kernel, arguments, dims, planned.sizes.toFile(frame.tilesOf(op)), writes);
   step.op.AsLaunchDef()->scratch_bytes = uint64_t(frame.scratchBytes);
   step.debug = std::make_unique<bmodel::StepDebugDefT>();
   for (StringRef name : top::getNodeNames(op->getLoc())) {
