@@ -81,7 +81,7 @@ struct ConvGeometry {
   void copyFlat(int64_t rowSteps, int64_t behind = 0);
   void copyRows(int64_t positions, int64_t behind = 0);
 
-  int64_t launchTiles() const { return s.n * s.groups * work.rowParts * work.panelParts; }
+  Dim launchTiles() const { return s.images * s.groups * work.rowParts * work.panelParts; }
   int64_t rowStepsOfPart() const { return ceilDiv(tiling.rowSteps, work.rowParts); }
   /// Returns the K steps of the convolution.
   int64_t steps() const { return weights.panels.steps(); }

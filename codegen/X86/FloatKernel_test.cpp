@@ -80,6 +80,7 @@ void check(const std::string &text, double relative) {
   options.low = -1, options.high = 1, options.relative = relative;
   for (const X86Target &target : targetsFor(text)) {
     EXPECT_EQ(checkPackedKernel(text, target, options), "") << target.name().str() << "\n" << text;
+    EXPECT_EQ(checkOpenPackedKernel(text, target, options), "") << target.name().str() << "\n" << text;
   }
 }
 

@@ -3,6 +3,7 @@
 #include "codegen/X86/KernelHarness.h"
 
 #include "codegen/Native/Contract.h"
+#include "codegen/Native/OpenSizes.h"
 #include "codegen/X86/IR/PackedWeights.h"
 #include "codegen/X86/KernelCompiler.h"
 #include "codegen/X86/Transforms/Pipeline.h"
@@ -53,7 +54,7 @@ LogicalResult chooseLayouts(Operation *op, const X86Target &target) {
 }
 
 /// Returns the bytes of operand |index|, which is a constant or a (re-laid) copy of a function argument, else nullopt.
-std::optional<GuardedBuffer> bytesOf(Operation *op, unsigned index, const Case &data) {
+std::optional<GuardedBuffer> bytesOf(Operation *op, unsigned index, const Case &data, int64_t alignment) {
   Value operand = op->getOperand(index);
   auto type = cast<RankedTensorType>(operand.getType());
   if (std::optional<top::TensorData> constant = top::getConstantData(operand)) {
@@ -67,13 +68,11 @@ std::optional<GuardedBuffer> bytesOf(Operation *op, unsigned index, const Case &
     }
     operand = copy->getOperand(0);
   }
-  return native::toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()],
-                          native::argumentAlignment(op, index));
+  return native::toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()], alignment);
 }
 
-/// Replaces the weights and the bias of |op| by constants with the values of |data|, runs the passes, and appends the
-/// packed op's operands to |buffers|.
-std::string pack(Operation *op, const X86Target &target, const Case &data, std::vector<GuardedBuffer> &buffers) {
+/// Replaces the weights and the bias of |op| by constants with the values of |data| and runs the passes.
+std::string pack(Operation *op, const X86Target &target, const Case &data) {
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);
   Value bias = conv ? conv.getBias() : matmul ? matmul.getBias() : Value();
@@ -89,11 +88,14 @@ std::string pack(Operation *op, const X86Target &target, const Case &data, std::
   if (failed(chooseLayouts(op, target))) {
     return "the passes failed";
   }
-  if (!packingOf(op)) {
-    return "the weights are not packed";
-  }
+  return packingOf(op) ? "" : "the weights are not packed";
+}
+
+/// Appends the operands of the packed |op| to |buffers|.
+std::string placeOperands(Operation *op, const Case &data, ArrayRef<uint32_t> alignments,
+                          std::vector<GuardedBuffer> &buffers) {
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-    std::optional<GuardedBuffer> buffer = bytesOf(op, i, data);
+    std::optional<GuardedBuffer> buffer = bytesOf(op, i, data, alignments[i]);
     if (!buffer) {
       return "an operand is neither constant nor argument";
     }
@@ -236,19 +238,84 @@ std::string packAndCompare(Operation *op, const X86Target &target, const CheckOp
   std::vector<GuardedBuffer> buffers;
   std::string message = evaluate(op, options, data);
   if (message.empty()) {
-    message = pack(op, target, data, buffers);
+    message = pack(op, target, data);
   }
   if (message.empty() && options.exactPairs) {
     message = expectPairs(op, data);
   }
-  return message.empty() ? runKernel(op, kernelFor(target), options, std::move(buffers), data.expected) : message;
+  if (!message.empty()) {
+    return message;
+  }
+  native::LoadedKernel kernel(op, kernelFor(target));
+  message = kernel.message.empty() ? placeOperands(op, data, kernel.alignments, buffers) : kernel.message;
+  return message.empty() ? runKernel(op, kernel, options, std::move(buffers), data.expected) : message;
+}
+
+/// Draws the operands of |op| and evaluates the reference; the weights and the bias are those of |weights|.
+std::string evaluateWith(const Case &weights, Operation *op, const CheckOptions &options, Case &data) {
+  auto conv = cast<device::ConvOp>(op);
+  drawInputs(op, options, data);
+  for (Value fixed : {conv.getW(), conv.getBias()}) {
+    if (fixed) {
+      unsigned index = cast<BlockArgument>(fixed).getArgNumber();
+      llvm::copy(weights.inputs[index].getBytes(), data.inputs[index].getBytes().begin());
+    }
+  }
+  return evaluateInputs(op, data);
+}
+
+/// Packs the convolution of |text| with a symbolic number of images and runs its kernel at several numbers.
+std::string packAndCompareOpen(Operation *packed, const std::string &text, const X86Target &target,
+                               const CheckOptions &options) {
+  std::mt19937 random(1), again(1);
+  OwningOpRef<ModuleOp> fixed = native::parseCase(testContext(), text), open = native::parseCase(testContext(), text);
+  Operation *plain = native::kernelOpOf(*open);
+  if (!isa<device::ConvOp>(plain) || !native::openRandomSizes(plain, random, /*imagesOnly=*/true)) {
+    return "";
+  }
+  native::openRandomSizes(packed, again, /*imagesOnly=*/true);
+  Case weights;
+  drawInputs(native::kernelOpOf(*fixed), options, weights);
+  if (std::string message = pack(packed, target, weights); !message.empty()) {
+    return message;
+  }
+  native::LoadedKernel kernel(packed, kernelFor(target));
+  const kernels::SizeSymbols symbols = kernels::symbolsOf(packed);
+  OwningOpRef<ModuleOp> types = cast<ModuleOp>(packed->getParentOfType<ModuleOp>()->clone());
+  Operation *openPacked = nullptr;
+  types->walk([&](device::ConvOp conv) { openPacked = conv; });
+  for (const std::vector<int64_t> &values : native::drawDims(symbols, random)) {
+    auto valueOf = [&](top::SizeSymbolAttr) { return values.front(); };
+    OwningOpRef<ModuleOp> module = native::parseCase(testContext(), text);
+    Operation *op = native::kernelOpOf(*module);
+    native::bindSizes(op, plain, valueOf);
+    Case data;
+    std::vector<GuardedBuffer> buffers;
+    std::string message = kernel.message.empty() ? evaluateWith(weights, op, options, data) : kernel.message;
+    if (message.empty()) {
+      native::bindSizes(packed, openPacked, valueOf);
+      message = placeOperands(packed, data, kernel.alignments, buffers);
+    }
+    if (message.empty()) {
+      kernel.setDims(values);
+      message = runKernel(packed, kernel, options, std::move(buffers), data.expected);
+    }
+    if (!message.empty()) {
+      return message + " with " + std::to_string(values.front()) + " images";
+    }
+  }
+  return "";
 }
 
 double packAndTime(Operation *op, const X86Target &target) {
   Case data;
   drawInputs(op, {}, data);
   std::vector<GuardedBuffer> buffers;
-  return pack(op, target, data, buffers).empty() ? timeKernel(op, kernelFor(target), std::move(buffers)) : -1;
+  bool isPacked = pack(op, target, data).empty();
+  auto alignments = llvm::map_to_vector(llvm::seq<unsigned>(0, op->getNumOperands()),
+                                        [&](unsigned i) { return native::argumentAlignment(op, i); });
+  isPacked = isPacked && placeOperands(op, data, alignments, buffers).empty();
+  return isPacked ? timeKernel(op, kernelFor(target), std::move(buffers)) : -1;
 }
 
 } // namespace
@@ -304,8 +371,18 @@ std::string checkKernel(const std::string &text, const X86Target &target, const 
                          [&](Operation *op) { return native::runOnRandom(op, kernelFor(target), options); });
 }
 
+std::string checkOpenKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
+  uint64_t seed = llvm::xxh3_64bits(text + target.name().str());
+  return native::checkOpenSizes(testContext(), text, kernelFor(target), options, seed);
+}
+
 std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
   return native::checkOp(testContext(), text, [&](Operation *op) { return packAndCompare(op, target, options); });
+}
+
+std::string checkOpenPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
+  return native::checkOp(testContext(), text,
+                         [&](Operation *op) { return packAndCompareOpen(op, text, target, options); });
 }
 
 double timePackedKernel(const std::string &text, const X86Target &target) {

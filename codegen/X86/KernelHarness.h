@@ -26,10 +26,16 @@ using native::tensorText;
 /// values, zeros in padding lanes, writes outside the results, and that results do not depend on how tiles are split.
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
 
+/// As checkKernel(), but one kernel runs at several sizes: native::checkOpenSizes().
+std::string checkOpenKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
+
 /// As checkKernel(), but checks the kernel after the passes that choose layouts and pack weights. The op is a
 /// convolution or matmul (x, w [, bias] [, extras]), whose weights and bias become constants, or a recurrent op over
 /// input sums, whose weights become constants.
 std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
+
+/// As checkPackedKernel() for a convolution, but one kernel runs with several numbers of images.
+std::string checkOpenPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
 
 /// Returns the seconds that the packed op takes on one core, the best of several runs; negative if it cannot be packed.
 double timePackedKernel(const std::string &text, const X86Target &target);

@@ -52,6 +52,9 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
   if (auto conv = dyn_cast<device::ConvOp>(op); conv && conv.getPacking()) {
     return failed(emitMicroConv(conv, kb)) ? FailureOr<bool>(failure()) : true;
   }
+  if (kernels::hasOpenSizes(op)) {
+    return false;
+  }
   if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && isMicro(matmul, kb.x86)) {
     if (kernels::isRowMatMul(matmul) && isOfFloats(matmul)) {
       kernels::emitRowMatMul(kb, matmul);

@@ -3,6 +3,9 @@
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
 
+#include "codegen/Kernels/KernelInterface.h"
+#include "top_dialect/IR/Sizes.h"
+
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -10,6 +13,9 @@ using namespace mlir;
 namespace tessera::x86 {
 
 LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {
+  if (!Shape(op.getX()).dropFront().isKnown() || !Shape(op.getY()).dropFront().isKnown()) {
+    return op.emitError() << kernels::kOpenSizesText; // only the number of images may be symbolic
+  }
   unsigned unsupported = 0;
   auto y = cast<RankedTensorType>(op.getY().getType());
   std::optional<SmallVector<TileExtra>> extras = classifyExtras(op, op.getExtras(), y, unsupported);

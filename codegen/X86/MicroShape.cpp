@@ -12,13 +12,12 @@ using namespace mlir;
 
 namespace tessera::x86 {
 
-ConvShape::ConvShape(device::ConvOp op) {
-  auto x = Shape(op.getX()).values();
-  auto y = Shape(op.getY()).values();
+ConvShape::ConvShape(device::ConvOp op) : images(Shape(op.getX())[0]), n(std::max<int64_t>(1, likelyOf(images))) {
+  assert(Shape(op.getX()).rank() == 4 && "2-D convolutions only");
+  ArrayRef<int64_t> x = Shape(op.getX()).dropFront().values(), y = Shape(op.getY()).dropFront().values();
   ArrayRef<int64_t> weight = op.getWeightShape();
-  assert(x.size() == 4 && "2-D convolutions only");
-  n = x[0], c = x[1], h = x[2], w = x[3];
-  oc = y[1], oh = y[2], ow = y[3];
+  c = x[0], h = x[1], w = x[2];
+  oc = y[0], oh = y[1], ow = y[2];
   kh = weight[2], kw = weight[3];
   strideH = op.getStrides()[0], strideW = op.getStrides()[1];
   dilationH = op.getDilations()[0], dilationW = op.getDilations()[1];
@@ -198,7 +197,7 @@ void forRowsOfBlocks(KernelBuilder &kb, const ConvShape &s, int64_t blocks, int6
   constexpr int64_t kWanted = 16;
   int64_t taps = s.oh * s.ow * s.kh * s.kw;
   int64_t rowParts = std::clamp<int64_t>(std::min(taps / tapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
-  kb.forTiles(s.n * blocks * rowParts, [&](Value tile) {
+  kb.forTiles(s.images * blocks * rowParts, [&](Value tile) {
     Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
     Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
     Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
@@ -220,21 +219,23 @@ std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange
       return std::nullopt;
     }
     TileExtra extra{ExtraKind::Full, element, device::elementBytes(element)};
-    SmallVector<int64_t> dims(y.getRank() - type.getRank(), 1);
-    llvm::append_range(dims, Shape(type).values());
-    bool onlyColumn = llvm::all_of(llvm::enumerate(dims), [&](auto dim) {
-      return dim.value() == 1 || static_cast<int64_t>(dim.index()) == columnDim;
-    });
-    if (numElements(type) == 1) {
+    SmallVector<Dim> dims(y.getRank() - type.getRank(), Dim(1));
+    llvm::append_range(dims, Shape(type).dims());
+    bool onlyColumn =
+        llvm::all_of(llvm::seq<int64_t>(0, y.getRank()), [&](int64_t d) { return dims[d].is(1) || d == columnDim; });
+    auto startsLike = [&](int64_t count) {
+      return llvm::all_of(llvm::seq<int64_t>(0, count), [&](int64_t d) { return sameSize(dims[d], Shape(y)[d]); });
+    };
+    if (countElements(type).is(1)) {
       extra.kind = ExtraKind::Scalar;
     } else if (sameSizes(type, y) && device::isBlocked(type) == blocked) {
       extra.kind = ExtraKind::Full;
-    } else if (onlyColumn && Shape(y)[columnDim].is(dims[columnDim])) {
+    } else if (onlyColumn && sameSize(Shape(y)[columnDim], dims[columnDim])) {
       extra.kind = ExtraKind::Column;
-    } else if (!blocked && y.getRank() > 2 && Shape(y).back().is(dims.back()) && dims[y.getRank() - 2] == 1 &&
-               sameSizes(Shape(dims).dropBack(2), Shape(y).dropBack(2))) {
+    } else if (!blocked && y.getRank() > 2 && sameSize(Shape(y).back(), dims.back()) && dims[y.getRank() - 2].is(1) &&
+               startsLike(y.getRank() - 2)) {
       extra.kind = ExtraKind::Column, extra.perMatrix = true;
-    } else if (!blocked && dims.back() == 1 && sameSizes(Shape(dims).dropBack(), Shape(y).dropBack())) {
+    } else if (!blocked && dims.back().is(1) && startsLike(y.getRank() - 1)) {
       extra.kind = ExtraKind::Row, extra.rowStride = 1;
     } else {
       return std::nullopt;

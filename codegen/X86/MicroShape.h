@@ -11,7 +11,9 @@ namespace tessera::x86 {
 /// The sizes of a 2-D convolution, with their usual names.
 struct ConvShape {
   explicit ConvShape(device::ConvOp op);
-  int64_t n, c, h, w, oc, oh, ow, kh, kw;
+  Dim images; ///< the only size that may be symbolic
+  int64_t n;  ///< likely number of images, at least 1, for estimates
+  int64_t c, h, w, oc, oh, ow, kh, kw;
   int64_t strideH, strideW, dilationH, dilationW, padTop, padLeft, padBottom, padRight, groups;
   TileKind kind;
   mlir::Type xElement, wElement, yElement;

@@ -145,7 +145,7 @@ void Winograd::emit() {
   planWork();
   tiles = std::make_unique<TileFunctions>(kb, plain, ArrayRef<TileExtra>(), TileFunctions::Bias::None);
   int64_t rowParts = ceilDiv(tilesH, rowsPerPart);
-  kb.forTiles(s.n * rowParts * panelParts, [&](Value tile) {
+  kb.forTiles(s.images * rowParts * panelParts, [&](Value tile) {
     Value panelPart = kb.rem(tile, panelParts), rest = kb.div(tile, panelParts);
     Value rowPart = kb.rem(rest, rowParts), image = kb.div(rest, rowParts);
     Value tileRow = kb.mul(rowPart, rowsPerPart);

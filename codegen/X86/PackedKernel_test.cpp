@@ -187,6 +187,7 @@ void check(const std::string &body, int64_t depth) {
     EXPECT_EQ(checkPackedKernel(text, target, options(depth)), "")
         << target.name().str() << (target.vnni ? " vnni" : "") << "\n"
         << text;
+    EXPECT_EQ(checkOpenPackedKernel(text, target, options(depth)), "") << target.name().str() << "\n" << text;
   }
 }
 

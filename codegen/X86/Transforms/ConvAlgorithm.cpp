@@ -138,7 +138,9 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
   // A float x multiplies integer weights as floats.
   bool scaled = hasIntegerWeights(conv);
   Type w = scaled ? Type(Float32Type::get(conv.getContext())) : typeOf(conv.getW()).getElementType();
-  if (x.getRank() != 4 || !x.hasStaticShape() || !y.hasStaticShape() ||
+  // The kernels support any number of images, known at run time or not.
+  if (x.getRank() != 4 || !Shape(x).isDetermined() || !Shape(x).dropFront().isKnown() ||
+      !Shape(y).dropFront().isKnown() || !sameSize(Shape(x)[0], Shape(y)[0]) ||
       !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
     return std::nullopt;
   }

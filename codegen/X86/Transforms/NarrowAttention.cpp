@@ -4,6 +4,7 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/Transforms/RoundOperands.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,7 +26,8 @@ bool canNarrow(device::AttentionOp op) {
   Type rounded = map ? device::roundedBy(map) : Type();
   return rounded && rounded.isBF16() && !op.getViews() && op.getEpilogue().empty() &&
          llvm::all_of(op->getOperandTypes(), isSingle) &&
-         cast<RankedTensorType>(op.getQ().getType()).getShape().back() % 2 == 0;
+         llvm::all_of(op->getOperands(), [](Value value) { return Shape(value).isKnown(); }) &&
+         isMultipleOf(Shape(op.getQ()).back(), 2);
 }
 
 class NarrowAttention : public impl::NarrowAttentionPassBase<NarrowAttention> {
