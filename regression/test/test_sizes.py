@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests networks whose sizes are known at run time: one compile, then runs at several sizes against onnxruntime (f32)
+or against the file that was compiled for this size alone (integers).
+"""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Callable, Sequence
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from conftest import check, run_tool
+from onnx import TensorProto, helper, numpy_helper
+
+Nodes = tuple[list[onnx.NodeProto], dict[str, np.ndarray]]
+RNG = np.random.default_rng(7)
+
+
+def weights(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32) / np.sqrt(np.prod(shape[1:]))
+
+
+def save(path: Path, nodes: Nodes, shape: Sequence[int | str], output_rank: int) -> None:
+    graph = helper.make_graph(
+        nodes[0],
+        path.stem,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [f"y{d}" for d in range(output_rank)])],
+        [numpy_helper.from_array(array, name) for name, array in nodes[1].items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def relu_add() -> Nodes:
+    return [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Add", ["r", "x"], ["y"])], {}
+
+
+def convolutions() -> Nodes:
+    nodes = [
+        helper.make_node("Conv", ["x", "w0", "b0"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], name="first"),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("Conv", ["r", "w1"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], name="second"),
+        helper.make_node("Add", ["c", "r"], ["s"]),
+        helper.make_node("Conv", ["s", "w2"], ["d"], kernel_shape=[3, 3], strides=[2, 2], group=32, name="depthwise"),
+        helper.make_node("MaxPool", ["d"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["p"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        helper.make_node("Gemm", ["f", "w3", "b3"], ["l"]),
+        helper.make_node("Softmax", ["l"], ["y"], axis=1),
+    ]
+    return nodes, {
+        "w0": weights(32, 3, 3, 3),
+        "b0": weights(32, 1).reshape(32),
+        "w1": weights(32, 32, 3, 3),
+        "w2": weights(32, 1, 3, 3),
+        "w3": weights(32, 10),
+        "b3": weights(10, 1).reshape(10),
+    }
+
+
+def concatenation() -> Nodes:
+    """Copies with symbolic sizes and offsets."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("Transpose", ["t"], ["u"], perm=[0, 2, 1]),
+        helper.make_node("Exp", ["u"], ["e"]),
+        helper.make_node("Concat", ["x", "e", "x"], ["c"], axis=0),
+        helper.make_node("Pad", ["c", "pads"], ["p"]),
+        helper.make_node("Slice", ["p", "starts", "ends", "axes"], ["s"]),
+        helper.make_node("Tanh", ["s"], ["y"]),
+    ]
+    return nodes, {
+        "pads": np.array([1, 0, 0, 2, 0, 1], np.int64),
+        "starts": np.array([1], np.int64),
+        "ends": np.array([2**40], np.int64),
+        "axes": np.array([0], np.int64),
+    }
+
+
+NETWORKS: dict[str, tuple[Callable[[], Nodes], list[int | str], int]] = {
+    "relu_add": (relu_add, ["batch", 3, 8, 8], 4),
+    "convolutions": (convolutions, ["batch", 3, 18, 18], 2),
+    "concatenation": (concatenation, ["batch", 5, 3], 3),
+}
+
+
+def import_at(folder: Path, name: str, *flags: object) -> Path:
+    """Imports folder/NAME.onnx."""
+    mlir = folder / f"{name}_top.mlir"
+    check(run_tool("tessera-compile", "import", "--onnx", folder / f"{name}.onnx", "--output", mlir, *flags))
+    return mlir
+
+
+def compile_at(folder: Path, name: str, *flags: object) -> Path:
+    """Compiles folder/NAME.onnx for this machine."""
+    mlir, model = import_at(folder, name, *flags), folder / f"{name}.bmodel"
+    check(run_tool("tessera-compile", "deploy", "--mlir", mlir, "--output", model))
+    return model
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_batches(tmp_path: Path, name: str) -> None:
+    nodes, shape, rank = NETWORKS[name]
+    save(tmp_path / f"{name}.onnx", nodes(), shape, rank)
+    model = compile_at(tmp_path, name, "--dims", "batch=1..8")
+    import tessera.runtime as runtime
+
+    net = runtime.load(str(model), threads=2).net()
+    session = onnxruntime.InferenceSession(str(tmp_path / f"{name}.onnx"), providers=["CPUExecutionProvider"])
+    for batch in (1, 3, 8, 7, 1):
+        x = RNG.standard_normal([batch, *shape[1:]]).astype(np.float32)
+        got, wanted = net({"x": x})["y"], session.run(None, {"x": x})[0]
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6)
+    for wrong in (0, 9):
+        with pytest.raises(ValueError):
+            net({"x": np.zeros([wrong, *shape[1:]], np.float32)})
+
+
+def test_chips_without_symbolic_sizes(tmp_path: Path) -> None:
+    save(tmp_path / "n.onnx", relu_add(), ["batch", 3, 8, 8], 4)
+    mlir = import_at(tmp_path, "n", "--dims", "batch=1..8")
+    for chip in ("npu-edge", "cuda-sm80"):
+        deploy = ("deploy", "--mlir", mlir, "--output", tmp_path / "n.bmodel", "--chip", chip)
+        result = run_tool("tessera-compile", *deploy)
+        assert result.returncode == 4
+        text = result.stdout + result.stderr
+        assert f"chip '{chip}' supports only sizes that are numbers, but dim 0 of input 'x' is batch" in text
+
+
+def test_info(tmp_path: Path) -> None:
+    save(tmp_path / "n.onnx", relu_add(), ["batch", 3, 8, 8], 4)
+    model = compile_at(tmp_path, "n", "--dims", "batch=1..8")
+    text = check(run_tool("model_tool", "info", model))
+    assert "batchx3x8x8" in text and "size batch from 1 to 8" in text
+    assert "inputs and outputs: 1.50 KiB for the smallest sizes, 12.00 KiB usually, 12.00 KiB at most" in text
+    out = tmp_path / "o.npz"
+    run = ("model_runner", "--model", model, "--input", "random", "--output", out, "--json")
+    shapes = json.loads(check(run_tool(*run, "--input_shapes", "x=3x3x8x8")))["outputs"]
+    assert shapes["y"]["shape"] == [3, 3, 8, 8]
