@@ -135,8 +135,8 @@ def import_onnx(
 ) -> tuple[TopModel, dict]:
     """Imports ONNX to `mlir` and its weights atomically. Returns the model and the importer's result.
 
-    dims: ranges of open dims, as tessera-compile import takes them. input_values: "NAME=VALUE", inputs that become constants (see fixed_inputs). memory_limit: in GiB, for each tensor
-    and for all computed constants together.
+    dims: ranges of open dims, as tessera-compile import takes them. input_values: "NAME=VALUE", inputs that become
+    constants (see fixed_inputs). memory_limit: in GiB, for each tensor and for all computed constants together.
     """
     require_file(model_def, "model")
     with staging_folder(mlir) as staging:

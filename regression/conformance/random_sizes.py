@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks whose leading dims are known at run time: one compile, then runs at several sizes against onnxruntime.
+"""Random networks whose leading dims are known at run time: one compile, runs at several sizes against onnxruntime.
 
     build/bin/tessera-python regression/conformance/random_sizes.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
 

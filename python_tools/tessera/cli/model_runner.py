@@ -75,7 +75,8 @@ def open_model(context: Context) -> tuple[any_model.AnyModel, list[inputs.InputS
         raise TesseraError(f"--input_shapes {args.input_shapes}: the model takes {', '.join(map(str, model.inputs))}")
     if model.assumed and args.input == "random":
         raise TesseraError(
-            f"input {model.assumed[0]} has dynamic dims: random input needs a fixed shape", hint="give --input_shapes or --input FILE.npz"
+            f"input {model.assumed[0]} has dynamic dims: random input needs a fixed shape",
+            hint="give --input_shapes or --input FILE.npz",
         )
     specs = [spec.at(shapes[spec.name]) if args.input_shapes else spec for spec in model.inputs]
     return model, specs

@@ -214,8 +214,8 @@ def _warn_of_other(context: Context, path: Path) -> None:
 def _check_sizes(
     context: Context, model: TopModel, input_path: Path, tolerance: compare.Tolerance, fixed: dict[str, np.ndarray]
 ) -> str:
-    """Checks the model at its usual, smallest and largest sizes, or on the given test input alone; returns the file that
-    holds the inputs of the first check."""
+    """Checks the model at its usual, smallest and largest sizes, or on the given test input alone; returns the file
+    that holds the inputs of the first check."""
     args, report = context.args, context.report
     if not model.sizes or args.test_input:
         return _check(context, model, input_path, tolerance, fixed)
