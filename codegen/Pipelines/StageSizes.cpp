@@ -50,8 +50,7 @@ bool StageSizes::bind(Dim size) {
     symbols[symbol] = slots[size.expression()] = addDim(stage, name, range, 1, symbol.getLikely());
     return true;
   }
-  // A symbol h0 with a factor stands for the user's h divided by it.
-  uint32_t whole = addDim(stage, StringRef(name).rtrim('0').str(), range, factor, factor * symbol.getLikely());
+  uint32_t whole = addDim(stage, toText(size), range, factor, factor * symbol.getLikely());
   slots[size.expression()] = whole;
   symbols[symbol] = bmodel::addDerivedDim(
       stage, name, {bmodel::slotTerm(whole), bmodel::constantTerm(factor), bmodel::opTerm(bmodel::DimOp::FloorDiv)},

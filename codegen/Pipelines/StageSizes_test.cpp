@@ -47,7 +47,7 @@ struct StageSizesTest : testing::Test {
 };
 
 TEST_F(StageSizesTest, AFactorIsTheDivisorOfTheSlotThatAnInputBinds) {
-  func::FuncOp function = parse("%x: tensor<?x?xf32, #top.dims<[batch[1:8:2], 32*h0[1:40]]>>");
+  func::FuncOp function = parse("%x: tensor<?x?xf32, #top.dims<[batch[1:8:2], 32*\"h/32\"[1:40]]>>");
   EXPECT_FALSE(llvm::errorToBool(sizes.bindInputs(function)));
   ASSERT_EQ(stage.dims.size(), 3u);
   EXPECT_EQ(stage.dims[0]->name, "batch");

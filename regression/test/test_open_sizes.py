@@ -39,7 +39,7 @@ CASES: Sequence[tuple[str, str, Sequence[tuple[Mapping[str, int], str]]]] = [
     (
         DETECTION,
         "x.2=32..1280:32,x.3=32..1280:32",
-        [({"x.20": h, "x.30": w}, f"x=1x3x{32 * h}x{32 * w}") for h, w in ((1, 1), (10, 7), (23, 40))],
+        [({"x.2/32": h, "x.3/32": w}, f"x=1x3x{32 * h}x{32 * w}") for h, w in ((1, 1), (10, 7), (23, 40))],
     ),
     # The length selects the branches of an If, so it is fixed; input.0 turns out to be state.1.
     (

@@ -467,18 +467,44 @@ void tessera::collectSymbols(Dim size, llvm::SetVector<SizeSymbolAttr> &symbols)
   }
 }
 
+/// Appends the factor |name| to |text|, which may end with the factor "NUMBER*". A multiple of a quotient is reduced: 8
+/// times the symbol "h/32", as the importer calls a dim h divided by 32, is "h/4".
+static void appendName(std::string &text, StringRef name) {
+  auto [whole, digits] = name.rsplit('/');
+  StringRef term = text;
+  bool hasFactor = term.consume_back("*");
+  StringRef before = term.rtrim("0123456789"), number = term.drop_front(before.size());
+  bool startsTerm = before.empty() || StringRef(" -(").contains(before.back()); // no digits of another name
+  int64_t divisor = 0, factor = 0;
+  if (!hasFactor || !startsTerm || whole.empty() || digits.getAsInteger(10, divisor) || divisor < 1 ||
+      number.getAsInteger(10, factor)) {
+    text += name;
+    return;
+  }
+  int64_t common = std::gcd(factor, divisor);
+  text.resize(before.size());
+  text += (factor == common ? "" : std::to_string(factor / common) + "*") + whole.str() +
+          (divisor == common ? "" : "/" + std::to_string(divisor / common));
+}
+
 std::string tessera::toText(Dim size) {
   if (!size.isSymbolic()) {
     return size.isKnown() ? std::to_string(size.value()) : "?";
   }
   std::string attribute, text;
   llvm::raw_string_ostream(attribute) << size.expression();
-  bool isQuoted = false, isRange = false;
-  for (char c : StringRef(attribute).drop_front(StringRef("#top.size<").size()).drop_back()) {
-    isQuoted ^= c == '"';
-    isRange |= c == '[' && !isQuoted;
-    text += isRange ? "" : std::string(1, c);
-    isRange &= c != ']';
+  StringRef rest = StringRef(attribute).drop_front(StringRef("#top.size<").size()).drop_back();
+  while (!rest.empty()) {
+    if (rest.consume_front("\"")) {
+      auto [name, behind] = rest.split('"');
+      appendName(text, name);
+      rest = behind;
+    } else if (rest.front() == '[') {
+      rest = rest.split(']').second;
+    } else {
+      text += rest.front();
+      rest = rest.drop_front();
+    }
   }
   return text;
 }

@@ -89,6 +89,11 @@ TEST_F(Algebra, EqualPolynomialsAreTheSameSize) {
   EXPECT_EQ(divisorOf(32 * h + 8), 8);
   EXPECT_EQ(likelyOf(batch * h), 160);
   EXPECT_EQ(toText(32 * h * batch - 1 + floorDiv(h, 3)), "32*batch*h + floordiv(h, 3) - 1");
+  Dim quotient = Dim::symbol(&context, "x.2/32", 1, 40, 40), other = Dim::symbol(&context, "n3/8", 1, 4, 4);
+  EXPECT_EQ(toText(32 * quotient), "x.2");
+  EXPECT_EQ(toText(1 - 8 * quotient), "-x.2/4 + 1");
+  EXPECT_EQ(toText(48 * quotient), "3*x.2/2");
+  EXPECT_EQ(toText(8 * other * quotient), "n3*x.2/32");
 }
 
 int64_t evaluate(ArrayRef<SizeStep> steps, ArrayRef<int64_t> values) {

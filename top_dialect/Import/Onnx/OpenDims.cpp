@@ -87,11 +87,19 @@ private:
     }
   }
 
+  bool isDimName(StringRef name) const {
+    return llvm::any_of(inputs, [&](const Input &input) {
+      return llvm::any_of(llvm::seq<size_t>(0, input.shape.size()),
+                          [&](size_t axis) { return dimName(input, axis) == name; });
+    });
+  }
+
   Dim declare(StringRef name, const DimRange &range) {
     int64_t divisor = std::max<int64_t>(range.divisor, 1);
-    std::string symbol = name.str();
-    while (divisor > 1 && (symbol == name || sizes.contains(symbol))) {
-      symbol += "0";
+    // A symbol of this form is the size divided by the divisor: see toText().
+    std::string symbol = divisor > 1 ? llvm::formatv("{0}/{1}", name, divisor).str() : name.str();
+    while (divisor > 1 && isDimName(symbol)) {
+      symbol += "'";
     }
     return Dim(divisor) *
            Dim::symbol(context, symbol, range.min / divisor, range.max / divisor, range.likely / divisor);
