@@ -80,6 +80,39 @@ def concatenation() -> Nodes:
     }
 
 
+def pyramid() -> Nodes:
+    """Levels of an image that are resized, pooled and added."""
+
+    def resize(x: str, y: str, scales: str, coordinates: str, rounding: str) -> onnx.NodeProto:
+        modes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+        return helper.make_node("Resize", [x, "", scales], [y], mode="nearest", **modes)
+
+    half = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], **half),
+        helper.make_node("Conv", ["a", "w1"], ["b"], **half),
+        resize("b", "u", "twice", "asymmetric", "floor"),
+        helper.make_node("Add", ["a", "u"], ["s"]),
+        helper.make_node("GlobalAveragePool", ["s"], ["g"]),
+        helper.make_node("Mul", ["s", "g"], ["m"]),
+        helper.make_node("ConvTranspose", ["m", "w2"], ["tiles"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("ConvTranspose", ["m", "w3"], ["phases"], output_padding=[1, 1], **half),
+        helper.make_node("ConvTranspose", ["phases", "w3"], ["spread"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["tiles", "spread"], ["r"]),
+        helper.make_node("ReduceMean", ["r"], ["mean"], axes=[3], keepdims=1),
+        helper.make_node("Sub", ["r", "mean"], ["centred"]),
+        resize("centred", "y", "thrice", "half_pixel", "round_prefer_floor"),
+    ]
+    return nodes, {
+        "w0": weights(12, 3, 3, 3),
+        "w1": weights(12, 12, 3, 3),
+        "w2": weights(12, 12, 2, 2),
+        "w3": weights(12, 12, 3, 3),
+        "twice": np.array([1, 1, 2, 2], np.float32),
+        "thrice": np.array([1, 1, 3, 3], np.float32),
+    }
+
+
 NETWORKS: dict[str, tuple[Callable[[], Nodes], list[int | str], int]] = {
     "relu_add": (relu_add, ["batch", 3, 8, 8], 4),
     "convolutions": (convolutions, ["batch", 3, 18, 18], 2),
@@ -118,6 +151,39 @@ def test_batches(tmp_path: Path, name: str) -> None:
     for wrong in (0, 9):
         with pytest.raises(ValueError):
             net({"x": np.zeros([wrong, *shape[1:]], np.float32)})
+
+
+def check_pictures(model: Path, onnx_file: Path, shapes: Sequence[Sequence[int]]) -> None:
+    """Compares runs of one compiled file at several shapes with onnxruntime."""
+    import tessera.runtime as runtime
+
+    net = runtime.load(str(model), threads=2).net()
+    session = onnxruntime.InferenceSession(str(onnx_file), providers=["CPUExecutionProvider"])
+    for shape in shapes:
+        x = RNG.standard_normal(shape).astype(np.float32)
+        (got,), (wanted,) = net({"x": x}).values(), session.run(None, {"x": x})
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=2e-5 * np.abs(wanted).max())
+
+
+def test_height_and_width(tmp_path: Path) -> None:
+    save(tmp_path / "pyramid.onnx", pyramid(), ["batch", 3, "h", "w"], 4)
+    model = compile_at(tmp_path, "pyramid", "--dims", "batch=1..3,h=4..64:4,w=4..64:4")
+    shapes = [(1, 3, 4, 4), (2, 3, 64, 64), (3, 3, 12, 52), (1, 3, 36, 8)]
+    check_pictures(model, tmp_path / "pyramid.onnx", shapes)
+
+
+def test_text_detection(need: Callable[[str], Path], tmp_path: Path) -> None:
+    """The real network's results before its last sigmoid, which would hide differences."""
+    network = onnx.load(need("data:models/seg/ppocrv3_det.onnx"))
+    del network.graph.output[:]
+    network.graph.output.append(helper.make_tensor_value_info("p2o.Add.77", TensorProto.FLOAT, None))
+    onnx.save(network, tmp_path / "det.onnx")
+    model = compile_at(tmp_path, "det", "--dims", "x.2=32..1280:32,x.3=32..1280:32")
+    sizes = [(64, 64), (96, 320), (320, 480), (640, 640), (32, 1280)]
+    check_pictures(model, tmp_path / "det.onnx", [(1, 3, h, w) for h, w in sizes])
+    text = check(run_tool("model_tool", "info", model))
+    assert "1x3xx.2xx.3" in text and "size x.2 from 32 to 1280, a multiple of 32" in text
 
 
 def test_chips_without_symbolic_sizes(tmp_path: Path) -> None:

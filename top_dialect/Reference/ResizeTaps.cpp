@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Reference/ResizeTaps.h"
 
+#include "top_dialect/IR/Sizes.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -123,4 +125,23 @@ std::vector<ResizeTaps> tessera::top::resizeTaps(ResizeOp op, unsigned d, int64_
 
 bool tessera::top::keepsDim(ResizeOp op, unsigned d, int64_t inSize, int64_t outSize) {
   return inSize == outSize && op.getScales()[d] == 1.0 && op.getCoord() != ResizeCoord::tf_crop_and_resize;
+}
+
+std::optional<int64_t> tessera::top::findRepetition(ResizeOp op, unsigned d) {
+  double scale = op.getScales()[d];
+  auto times = static_cast<int64_t>(scale);
+  bool dependsOnSize = op.getCoord() == ResizeCoord::align_corners || op.getCoord() == ResizeCoord::tf_crop_and_resize;
+  if (scale < 1 || scale > 64 || static_cast<double>(times) != scale || dependsOnSize ||
+      !tessera::sameSize(tessera::Shape(op.getX())[d] * times, tessera::Shape(op.getY())[d])) {
+    return std::nullopt;
+  }
+  // With an integer scale, the taps of o + scale are those of o, moved by one element. So a small image shows all.
+  constexpr int64_t kSample = 6;
+  for (auto [o, position] : llvm::enumerate(resizeTaps(op, d, kSample, kSample * times))) {
+    auto own = static_cast<int64_t>(o) / times;
+    if (position.taps.size() != 1 || position.taps[0].position != own || position.taps[0].weight != 1.0) {
+      return std::nullopt;
+    }
+  }
+  return times;
 }

@@ -8,6 +8,7 @@
 
 #include "top_dialect/IR/TopShapeOps.h"
 
+#include <optional>
 #include <vector>
 
 namespace tessera::top {
@@ -29,6 +30,10 @@ std::vector<ResizeTaps> resizeTaps(ResizeOp op, unsigned dim, int64_t inSize, in
 
 /// Checks that a dim is copied unchanged: same size, scale 1, not cropped.
 bool keepsDim(ResizeOp op, unsigned dim, int64_t inSize, int64_t outSize);
+
+/// Returns k if the resize repeats each element of dim `dim` k times, whatever the size, and does nothing else. Returns
+/// none for other resizes, e.g. linear ones.
+std::optional<int64_t> findRepetition(ResizeOp op, unsigned dim);
 
 } // namespace tessera::top
 

@@ -5,6 +5,7 @@
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Reference/ResizeTaps.h"
 
 using namespace mlir;
 
@@ -47,11 +48,11 @@ static std::optional<Violation> rejectSymbolic(StringRef what, Shape sizes, size
 static std::optional<Violation> checkResized(top::ResizeOp op) {
   Shape x = op.getX(), y = op.getY();
   for (size_t d = 0; d < x.rank(); ++d) {
-    bool isKept =
-        sameSize(x[d], y[d]) && op.getScales()[d] == 1.0 && op.getCoord() != top::ResizeCoord::tf_crop_and_resize;
-    if (!isKept && (!x[d].isKnown() || !y[d].isKnown())) {
-      return Violation{"dim " + std::to_string(d) + " of " + toText(x[d]) + " is resized to " + toText(y[d]),
-                       "numbers in resized dims"};
+    bool isKnown = x[d].isKnown() && y[d].isKnown();
+    if (!isKnown && !top::findRepetition(op, unsigned(d))) {
+      return Violation{"dim " + std::to_string(d) + " of " + toText(x[d]) + " is resized to " + toText(y[d]) +
+                           " in mode " + top::stringifyResizeMode(op.getMode()).str(),
+                       "numbers, or elements repeated up to 64 times (mode nearest, an integer as scale)"};
     }
   }
   return std::nullopt;
@@ -81,6 +82,19 @@ static std::optional<Violation> checkExpanded(top::ExpandOp op) {
   return std::nullopt;
 }
 
+/// Checks that a mean of integers never divides by zero, which would end the process.
+static std::optional<Violation> checkMean(top::ReduceOp op) {
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  for (int64_t axis : op.getAxes()) {
+    Dim size = Shape(x)[axis];
+    if (x.getElementType().isInteger() && !size.isKnown() && minOf(size) < 1) {
+      return Violation{"the mean of integers along dim " + std::to_string(axis) + " of " + toText(size),
+                       "dims of at least one element"};
+    }
+  }
+  return std::nullopt;
+}
+
 /// Checks the sizes that the lowering of an op needs as numbers.
 static std::optional<Violation> checkSymbolicSizes(Operation *op) {
   if (auto shape = dyn_cast<top::ShapeOp>(op)) {
@@ -92,7 +106,7 @@ static std::optional<Violation> checkSymbolicSizes(Operation *op) {
   }
   if (auto conv = dyn_cast<top::ConvTransposeOp>(op)) {
     std::optional<Violation> found = rejectSymbolic("the weights", conv.getW());
-    return found ? found : rejectSymbolic("x", conv.getX(), 1);
+    return found ? found : rejectSymbolic("x", Shape(conv.getX()).dropBack(Shape(conv.getX()).rank() - 2), 1);
   }
   if (auto resize = dyn_cast<top::ResizeOp>(op)) {
     return checkResized(resize);
@@ -104,11 +118,7 @@ static std::optional<Violation> checkSymbolicSizes(Operation *op) {
     return checkExpanded(expand);
   }
   if (auto reduce = dyn_cast<top::ReduceOp>(op); reduce && reduce.getKind() == top::ReduceKind::mean) {
-    for (int64_t axis : reduce.getAxes()) {
-      if (Dim size = Shape(reduce.getX())[axis]; !size.isKnown()) {
-        return Violation{"the mean along dim " + std::to_string(axis) + " of " + toText(size), "numbers of elements"};
-      }
-    }
+    return checkMean(reduce);
   }
   if (auto tri = dyn_cast<top::TriluOp>(op)) {
     return rejectSymbolic("x", tri.getX(), Shape(tri.getX()).rank() - 2);

@@ -244,18 +244,20 @@ public:
     for (auto [stride, size] : llvm::zip_equal(op.getStrides(), Lowering::dims(op.getW()).drop_front(2))) {
       phases *= stride <= size ? stride : most + 1;
     }
-    return llvm::all_equal(op.getDilations()) && op.getDilations()[0] == 1 && phases > 1 && phases <= most;
+    return llvm::all_equal(op.getDilations()) && op.getDilations()[0] == 1 && phases > 1 && phases <= most &&
+           llvm::all_of(llvm::seq<size_t>(0, op.getStrides().size()),
+                        [&](size_t d) { return (quotients(op, d) - Shape(op.getX())[d + 2]).isKnown(); });
   }
 
   Value lower() {
     Geometry geometry{Dims(strides.size(), 1), Dims(2 * strides.size()), Dims(strides.size(), 1), groups};
     for (size_t d = 0; d < strides.size(); ++d) {
-      int64_t pad = op.getPads()[d], input = Lowering::shape(op.getX())[d + 2].value();
-      int64_t last = quotients(d) - 1 + (strides[d] - 1 + pad) / strides[d];
+      int64_t pad = op.getPads()[d];
+      int64_t behind = (quotients(op, d) - Lowering::shape(op.getX())[d + 2]).value();
       // A convolution cannot have negative padding: it computes results that are then dropped.
       first.push_back(std::min(pad / strides[d], taps[d] - 1));
       geometry.pads[d] = taps[d] - 1 - first[d];
-      geometry.pads[d + strides.size()] = std::max<int64_t>(last - (input - 1), 0);
+      geometry.pads[d + strides.size()] = std::max<int64_t>(behind + (strides[d] - 1 + pad) / strides[d], 0);
     }
     source.repeatChannels(lowering, phases, !phasesOutside());
     Value y = buildConv(lowering, source.x, weights(), source, geometry);
@@ -271,7 +273,9 @@ private:
   /// if the phases of a channel are transposed.
   bool phasesOutside() const { return groups == 1 && !asRows; }
   /// Returns the number of result elements along a dim, with all phases of one quotient counted once.
-  int64_t quotients(size_t d) { return llvm::divideCeil(Lowering::shape(op.getY())[d + 2].value(), strides[d]); }
+  static Dim quotients(top::ConvTransposeOp op, size_t d) {
+    return ceilDiv(Shape(op.getY())[d + 2], op.getStrides()[d]);
+  }
 
   Dims phaseOf(int64_t number) const {
     Dims phase(strides.size());
@@ -323,7 +327,7 @@ private:
     Shape whole = op.getY();
     Sizes dims{whole[0], whole[1]}, sizes = dims;
     for (size_t d = 0; d < spatial; ++d) {
-      dims.push_back(quotients(d) * strides[d]), sizes.push_back(quotients(d));
+      dims.push_back(quotients(op, d) * strides[d]), sizes.push_back(quotients(op, d));
     }
     std::vector<SymbolicPiece> pieces;
     for (int64_t number = 0; number < phases; ++number) {
@@ -352,7 +356,7 @@ private:
     llvm::append_range(split, strides);
     llvm::append_range(split, yDims.dropFront(2).dims());
     for (size_t d = 0; d < spatial; ++d) {
-      dims.append({Dim(quotients(d)), Dim(strides[d])}), whole.push_back(quotients(d) * strides[d]);
+      dims.append({quotients(op, d), Dim(strides[d])}), whole.push_back(quotients(op, d) * strides[d]);
     }
     std::vector<SymbolicPiece> pieces;
     for (int64_t part = 0; part < int64_t(1) << spatial; ++part) {
@@ -450,7 +454,7 @@ private:
       int64_t reach = op.getDilations()[d] * (kernel[d] - 1);
       int64_t begin = reach - op.getPads()[d];
       int64_t end = reach - op.getPads()[d + spatial] + op.getOutputPadding()[d];
-      int64_t spread = (given[d + 2].value() - 1) * op.getStrides()[d] + 1;
+      Dim spread = (given[d + 2] - 1) * op.getStrides()[d] + 1;
       // A convolution cannot have negative padding: the spread copy is cropped instead.
       low[d] = std::min<int64_t>(begin, 0);
       sizes.push_back(spread + low[d] + std::min<int64_t>(end, 0));
@@ -471,7 +475,7 @@ private:
     auto piece = SymbolicPiece::identity(0, Lowering::shape(x).dims());
     for (size_t d = 0; d < strides.size(); ++d) {
       int64_t first = llvm::divideCeil(-low[d], strides[d]);
-      int64_t last = std::min((sizes[d + 2].value() - 1 - low[d]) / strides[d], Lowering::shape(x)[d + 2].value() - 1);
+      Dim last = min(floorDiv(sizes[d + 2] - 1 - low[d], strides[d]), Lowering::shape(x)[d + 2] - 1);
       piece.srcOffsets[d + 2] = first;
       piece.dstOffsets[d + 2] = first * strides[d] + low[d];
       piece.dstSteps[d + 2] = strides[d];

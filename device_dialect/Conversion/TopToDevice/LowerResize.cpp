@@ -49,12 +49,14 @@ struct LowerResizeOp : OpRewritePattern<top::ResizeOp> {
   LogicalResult matchAndRewrite(top::ResizeOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     Shape xSizes = op.getX(), ySizes = op.getY();
+    Value result = op.getX();
     SmallVector<Value> tables;
     Dims axes;
     Value outside;
     for (size_t d = 0; d < xSizes.rank(); ++d) {
       if (!xSizes[d].isKnown()) {
-        continue; // symbolic dims keep their size, see the constraint resized_dims
+        result = repeat(lower, result, d, *top::findRepetition(op, d)); // see the constraint symbolic_size
+        continue;
       }
       int64_t x = xSizes[d].value(), y = ySizes[d].value();
       if (top::keepsDim(op, d, x, y)) {
@@ -68,15 +70,28 @@ struct LowerResizeOp : OpRewritePattern<top::ResizeOp> {
       }
       outside = markOutside(lower, positions, ySizes.rank() - d, outside);
     }
-    Value result = op.getX();
     if (!axes.empty()) {
-      result = ResizeOp::create(rewriter, lower.loc, Lowering::type(op.getY()), op.getX(), tables,
+      result = ResizeOp::create(rewriter, lower.loc, Lowering::type(op.getY()), result, tables,
                                 rewriter.getDenseI64ArrayAttr(axes));
     }
     return lower.replace(extrapolate(lower, op, result, outside));
   }
 
 private:
+  /// Repeats each element along |dim|, with one strided region per repetition.
+  static Value repeat(Lowering &lower, Value x, size_t dim, int64_t times) {
+    if (times == 1) {
+      return x;
+    }
+    SmallVector<Dim> sizes = Lowering::shape(x).dims();
+    std::vector<SymbolicPiece> pieces(size_t(times), SymbolicPiece::identity(0, sizes));
+    for (auto [i, piece] : llvm::enumerate(pieces)) {
+      piece.dstOffsets[dim] = int64_t(i), piece.dstSteps[dim] = times;
+    }
+    sizes[dim] *= times;
+    return lower.copy(x, pieces, sizes);
+  }
+
   /// Returns an i1 mask of the positions outside the input along one dim (`rank` dims from the end), combined with the
   /// mask `before` of the preceding dims; `before` if there are none.
   static Value markOutside(Lowering &lower, ArrayRef<top::ResizeTaps> positions, int64_t rank, Value before) {

@@ -34,8 +34,18 @@ func.func @control_flow(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 !x = tensor<?x3x?x8xf32, #top.dims<[batch[1:8], 3, h[4:8], 8]>>
-func.func @symbolic_size(%x: !x, %p: !x) -> tensor<?x1x1x1xf32, #top.dims<[batch[1:8], 1, 1, 1]>> {
-  // CHECK: cannot lower 'top.reduce' of node 'Mean_0': the mean along dim 2 of h, allowed: numbers of elements (symbolic_size); fix this size with model_transform --input_shapes, or give --dims a single value
-  %y = top.reduce %x {axes = array<i64: 1, 2, 3>, keepDims = true, kind = 1 : i32} : (!x) -> tensor<?x1x1x1xf32, #top.dims<[batch[1:8], 1, 1, 1]>> loc("Mean_0")
-  return %y : tensor<?x1x1x1xf32, #top.dims<[batch[1:8], 1, 1, 1]>>
+!y = tensor<?x3x?x8xf32, #top.dims<[batch[1:8], 3, 2*h[4:8], 8]>>
+func.func @symbolic_size(%x: !x, %p: !x) -> !y {
+  // CHECK: cannot lower 'top.resize' of node 'Resize_0': dim 2 of h is resized to 2*h in mode linear, allowed: numbers, or elements repeated up to 64 times (mode nearest, an integer as scale) (symbolic_size); fix this size with model_transform --input_shapes, or give --dims a single value
+  %y = top.resize %x {mode = 1 : i32, coord = 3 : i32, round = 2 : i32, scales = array<f64: 1.0, 1.0, 2.0, 1.0>, sizes = array<i64: -1, 3, -1, 8>, top.dims = #top.dims<[batch[1:8], 3, 2*h[4:8], 8]>} : (!x) -> !y loc("Resize_0")
+  return %y : !y
+}
+
+// -----
+
+!x = tensor<?xi32, #top.dims<[n[0:8]]>>
+func.func @empty_mean(%x: !x) -> tensor<1xi32> {
+  // CHECK: cannot lower 'top.reduce' of node 'Mean_0': the mean of integers along dim 0 of n, allowed: dims of at least one element (symbolic_size)
+  %y = top.reduce %x {axes = array<i64: 0>, keepDims = true, kind = 1 : i32} : (!x) -> tensor<1xi32> loc("Mean_0")
+  return %y : tensor<1xi32>
 }
