@@ -40,10 +40,11 @@ SharedTile sharedTile(int64_t rows, int64_t elements, int64_t threads) {
 class AttentionEmitter {
 public:
   explicit AttentionEmitter(kernels::KernelBuilder &kb)
-      : kb(kb), tile(attentionTileOf(kb.op())), s(kb), b(kb, unsigned(kWarp * tile.getWarps())),
-        element(kb.operandType(0).getElementType()), tileQ(sharedTile(tile.rows(), s.depth, b.threads)),
-        tileK(sharedTile(tile.getKeys(), s.depth, b.threads)), tileV(sharedTile(tile.getKeys(), s.features, b.threads)),
-        depthSteps(llvm::divideCeil(s.depth, kDepth)), keyFragments(tile.getKeys() / kColumns),
+      : kb(kb), tile(attentionTileOf(kb.op())), s(kernels::AttentionShape(kb)),
+        b(kb, unsigned(kWarp * tile.getWarps())), element(kb.operandType(0).getElementType()),
+        tileQ(sharedTile(tile.rows(), s.depth, b.threads)), tileK(sharedTile(tile.getKeys(), s.depth, b.threads)),
+        tileV(sharedTile(tile.getKeys(), s.features, b.threads)), depthSteps(llvm::divideCeil(s.depth, kDepth)),
+        keyFragments(tile.getKeys() / kColumns),
         featureFragments(int64_t(llvm::alignTo(s.features, 2 * kColumns)) / kColumns) {}
 
   void emit();
@@ -72,7 +73,7 @@ private:
 
   kernels::KernelBuilder &kb;
   AttentionTileAttr tile;
-  kernels::AttentionShape s;
+  kernels::FixedAttentionShape s;
   BlockBuilder b;
   Type element;
   SharedTile tileQ, tileK, tileV;
@@ -110,9 +111,9 @@ void AttentionEmitter::emit() {
 std::unique_ptr<OperandIterator> AttentionEmitter::iteratorOf(const kernels::AttentionShape::Matrices &matrices) const {
   SmallVector<std::pair<int64_t, int64_t>> batches;
   for (size_t d = 0; d + 2 < matrices.sizes.size(); ++d) {
-    batches.push_back({s.batchDims()[d], matrices.sizes[d] == 1 ? 0 : matrices.strides[d] * kElementBytes});
+    batches.push_back({s.batchDims()[d], matrices.sizes[d].is(1) ? 0 : matrices.strides[d].value() * kElementBytes});
   }
-  int64_t rows = matrices.sizes[matrices.sizes.size() - 2], units = matrices.sizes.back() * kElementBytes / kChunk;
+  int64_t rows = matrices.sizes.end()[-2].value(), units = matrices.sizes.back().value() * kElementBytes / kChunk;
   return std::make_unique<MatrixIterator>(kChunk, rows, units, matrices.rowStride() * kElementBytes, kChunk, batches);
 }
 

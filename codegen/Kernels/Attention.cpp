@@ -24,13 +24,23 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-AttentionShape::AttentionShape(KernelBuilder &kb) : kb(kb) {
+AttentionShape::Matrices::Matrices(device::AttentionOp op, unsigned index) {
+  if (op.getViews()) {
+    device::AttentionOp::View view = op.view(index);
+    sizes = Shape(view.sizes).dims(), strides = Shape(view.strides).dims(), offset = view.offset;
+    return;
+  }
+  auto type = cast<RankedTensorType>(index < 3 ? op.getOperand(index).getType() : op.getY().getType());
+  sizes = Shape(type).dims(), strides = Strides(type).dims, offset = 0;
+}
+
+AttentionShape::AttentionShape(KernelBuilder &kb)
+    : kb(kb), q(cast<device::AttentionOp>(kb.op()), 0), k(cast<device::AttentionOp>(kb.op()), 1),
+      v(cast<device::AttentionOp>(kb.op()), 2), y(cast<device::AttentionOp>(kb.op()), 3), queries(q.sizes.end()[-2]),
+      keys(k.sizes.end()[-2]), depth(q.sizes.back().value()), features(v.sizes.back().value()) {
   auto op = cast<device::AttentionOp>(kb.op());
   scale = op.getScale().convertToDouble(), isMasked = op.getMask() != nullptr;
   zeroesMaskedRows = top::zeroesMaskedRows(op);
-  q = {op.view(0)}, k = {op.view(1)}, v = {op.view(2)}, y = {op.view(3)};
-  queries = *(q.sizes.end() - 2), depth = q.sizes.back();
-  keys = *(k.sizes.end() - 2), features = v.sizes.back();
   if (op.isOfIntegers()) {
     levels = *op.getLevels(), valueScale = op.getValueScale()->convertToDouble();
   }
@@ -86,7 +96,7 @@ Value AttentionShape::stored(Value value) const {
 bool AttentionShape::Matrices::begin(int64_t elements) const {
   bool is = offset % elements == 0;
   for (size_t d = 0; d + 1 < sizes.size(); ++d) {
-    is &= sizes[d] == 1 || strides[d] % elements == 0;
+    is &= sizes[d].is(1) || isMultipleOf(strides[d], elements);
   }
   return is;
 }
@@ -94,7 +104,7 @@ bool AttentionShape::Matrices::begin(int64_t elements) const {
 Value AttentionShape::matrixBase(const Matrices &matrices, ArrayRef<Value> at) const {
   Value base = kb.constant(matrices.offset);
   for (auto [d, index] : llvm::enumerate(at)) {
-    if (matrices.sizes[d] != 1) {
+    if (!matrices.sizes[d].is(1)) {
       base = kb.add(base, kb.mul(index, matrices.strides[d]));
     }
   }
@@ -130,24 +140,24 @@ public:
         element(isOfIntegers() ? kb.b.getF32Type() : kb.resultType().getElementType()), type(registerType(element)),
         scoreSum(isOfIntegers() ? scoreSumType() : type), valueSum(isOfIntegers() ? valueSumType() : type) {
     lanes = kb.exact ? kExactLanes : 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
-    keysPadded = llvm::alignTo(keys, lanes);
+    keysPadded = ceilDiv(keys, lanes) * lanes;
   }
 
   void emit() {
-    SmallVector<int64_t> space(batchDims());
-    int64_t batch = ShapedType::getNumElements(space);
+    SmallVector<Dim> space(batchDims());
     // With few batches the rows are split too; each split has to transpose k again.
-    int64_t parts = std::clamp<int64_t>(16 / std::max<int64_t>(1, batch), 1, llvm::divideCeil(queries, 4 * rowsAtOnce));
-    int64_t rows = llvm::alignTo(llvm::divideCeil(queries, parts), rowsAtOnce);
-    parts = llvm::divideCeil(queries, rows);
-    space.push_back(parts);
-    kb.setScratchBytes((depth + rowsAtOnce) * keysPadded * (type.getIntOrFloatBitWidth() / 8));
-    scores = kb.element(type, kb.scratch(), kb.constant(depth * keysPadded));
-    kb.forTiles(batch * parts, [&](Value tile) {
+    int64_t splits = std::max<int64_t>(1, 16 / std::max<int64_t>(1, likelyOf(multiply(space))));
+    int64_t likely = std::max<int64_t>(1, likelyOf(queries));
+    int64_t parts = std::min<int64_t>(splits, llvm::divideCeil(likely, 4 * rowsAtOnce));
+    int64_t rows = llvm::alignTo(llvm::divideCeil(likely, parts), rowsAtOnce);
+    space.push_back(ceilDiv(queries, rows));
+    kb.setScratchBytes((depth + rowsAtOnce) * maxOf(keysPadded) * (type.getIntOrFloatBitWidth() / 8));
+    scores = kb.element(type, kb.scratch(), kb.index(depth * keysPadded));
+    kb.forTiles(multiply(space), [&](Value tile) {
       SmallVector<Value> at = delinearize(kb, tile, space);
       Value first = kb.mul(at.pop_back_val(), rows);
       transposeKeys(matrixBase(k, at));
-      kb.forLoop(first, kb.min(kb.add(first, rows), kb.constant(queries)), rowsAtOnce,
+      kb.forLoop(first, kb.min(kb.add(first, rows), kb.index(queries)), rowsAtOnce,
                  [&](Value row) { emitRows(at, row); });
     });
   }
@@ -174,7 +184,7 @@ private:
   }
 
   /// Returns the index of row |row| + |r|; rows beyond the last one repeat the last row and are not stored.
-  Value clampedRow(Value row, int64_t r) { return kb.min(kb.add(row, r), kb.constant(queries - 1)); }
+  Value clampedRow(Value row, int64_t r) { return kb.min(kb.add(row, r), kb.index(queries - 1)); }
 
   void emitRows(ArrayRef<Value> at, Value row) {
     Value qBase = matrixBase(q, at);
@@ -190,7 +200,7 @@ private:
         }
         return next;
       });
-      Value mask = keys % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(keys), t)) : Value();
+      Value mask = isMultipleOf(keys, lanes) ? Value() : kb.maskBelow(lanes, kb.sub(kb.index(keys), t));
       Value scales = kb.floatConstant(vectorType(), scale);
       for (int64_t r = 0; r < rowsAtOnce; ++r) {
         Value score = arith::MulFOp::create(kb.b, single(sums[r]), scales);
@@ -202,7 +212,7 @@ private:
     });
     SmallVector<Value> factors;
     for (int64_t r = 0; r < rowsAtOnce; ++r) {
-      factors.push_back(softmaxRow(kb.constant(r * keysPadded)));
+      factors.push_back(softmaxRow(kb.index(r * keysPadded)));
     }
     multiplyValues(at, row, factors);
   }
@@ -235,7 +245,7 @@ private:
     Value vBase = matrixBase(v, at), yBase = matrixBase(y, at);
     overRow(kb, features, lanes, [&](Value f, Value mask) {
       SmallVector<Value> sums(rowsAtOnce, kb.zero(vectorOf(valueSum)));
-      sums = kb.forLoop(kb.constant(0), kb.constant(keys), 1, sums, [&](Value t, ValueRange old) {
+      sums = kb.forLoop(kb.constant(0), kb.index(keys), 1, sums, [&](Value t, ValueRange old) {
         Value values = kb.loadElements(elementOf(2), lanes, kb.operand(2),
                                        kb.add(vBase, kb.add(kb.mul(t, v.rowStride()), f)), mask);
         values = factor(values, valueSum);
@@ -253,7 +263,7 @@ private:
           kb.storeElements(resultElement(), stored(value), kb.result(),
                            kb.add(yBase, kb.add(kb.mul(target, y.rowStride()), f)), mask);
         };
-        queries % rowsAtOnce ? kb.ifThen(kb.less(target, kb.constant(queries)), store) : store();
+        isMultipleOf(queries, rowsAtOnce) ? store() : kb.ifThen(kb.less(target, kb.index(queries)), store);
       }
     });
   }
@@ -261,19 +271,39 @@ private:
   const int64_t rowsAtOnce;
   Type element, type;
   Type scoreSum, valueSum; ///< accumulator types of q k^T and of the contraction with v
-  int64_t keysPadded;
+  Dim keysPadded = 0;      ///< keys, rounded up to whole vectors
   unsigned lanes;
   Value scores;
 };
 
+/// Returns true if each size of |operand|, aligned at the right, is known to be 1 or the size in |sizes|.
+bool broadcasts(ArrayRef<Dim> operand, ArrayRef<Dim> sizes) {
+  return operand.size() <= sizes.size() &&
+         llvm::all_of(llvm::zip_equal(operand, sizes.take_back(operand.size())), [](auto pair) {
+           return std::get<0>(pair).is(1) || sameSize(std::get<0>(pair), std::get<1>(pair));
+         });
+}
+
 struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::AttentionOp> {
+  bool acceptsOpenSizes(Operation *operation) const {
+    auto op = cast<device::AttentionOp>(operation);
+    SmallVector<Dim> q = op.viewSizes(0), k = op.viewSizes(1), v = op.viewSizes(2), y = op.viewSizes(3);
+    SmallVector<Dim> scores(q), result(q);
+    scores.back() = k.end()[-2], result.back() = v.back();
+    return q.back().isKnown() && v.back().isKnown() && sameSize(q.back(), k.back()) &&
+           sameSize(k.end()[-2], v.end()[-2]) && broadcasts(ArrayRef(k).drop_back(2), ArrayRef(q).drop_back(2)) &&
+           broadcasts(ArrayRef(v).drop_back(2), ArrayRef(q).drop_back(2)) &&
+           llvm::all_of(llvm::zip_equal(y, result),
+                        [](auto pair) { return sameSize(std::get<0>(pair), std::get<1>(pair)); }) &&
+           (!op.getMask() || broadcasts(Shape(op.getMask()).dims(), scores));
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
       return failure();
     }
     AttentionShape shape(kb);
-    if (kb.target.shuffle && numElements(kb.resultType()) * shape.keys * shape.depth > 0) {
-      emitSharedAttention(shape);
+    if (kb.target.shuffle && numElements(kb.resultType()) * shape.keys.value() * shape.depth > 0) {
+      emitSharedAttention(FixedAttentionShape(shape));
     } else {
       AttentionEmitter(shape).emit();
     }

@@ -26,10 +26,10 @@ constexpr int64_t kWantedThreads = 16384;              ///< a thread takes sever
                                                        ///< threads remain
 constexpr int64_t kMostRuns = 8;                       ///< runs of features that one thread sums at once
 
-class SharedAttention : AttentionShape {
+class SharedAttention : FixedAttentionShape {
 public:
-  explicit SharedAttention(const AttentionShape &shape)
-      : AttentionShape(shape), element(isOfIntegers() ? kb.b.getF32Type() : kb.operandType(0).getElementType()),
+  explicit SharedAttention(const FixedAttentionShape &shape)
+      : FixedAttentionShape(shape), element(isOfIntegers() ? kb.b.getF32Type() : kb.operandType(0).getElementType()),
         type(registerType(element)), scoreSum(isOfIntegers() ? scoreSumType() : type),
         valueSum(isOfIntegers() ? valueSumType() : type), chunks(llvm::divideCeil(keys, kRowThreads)),
         batch(ShapedType::getNumElements(batchDims())) {
@@ -239,6 +239,6 @@ private:
 
 } // namespace
 
-void emitSharedAttention(const AttentionShape &shape) { SharedAttention(shape).emit(); }
+void emitSharedAttention(const FixedAttentionShape &shape) { SharedAttention(shape).emit(); }
 
 } // namespace tessera::kernels

@@ -10,13 +10,17 @@ namespace tessera::kernels {
 
 /// Describes the operands of an attention op: y [..., queries, features] = softmax(scale q k^T + mask) v with q [...,
 /// queries, depth], k [..., keys, depth], v [..., keys, features]. Batch dims of size 1 broadcast. Elements of a row
-/// are contiguous; the op's views give the offsets and strides of rows.
+/// are contiguous; the op's views give the offsets and strides of rows. Depth and features are numbers.
 struct AttentionShape {
   explicit AttentionShape(KernelBuilder &kb);
 
   /// A stack of matrices: all dims of |sizes| but the last two count matrices.
-  struct Matrices : device::AttentionOp::View {
-    int64_t rowStride() const { return strides[strides.size() - 2]; } ///< in elements
+  struct Matrices {
+    llvm::SmallVector<Dim> sizes, strides; ///< in elements
+    int64_t offset;                        ///< of the first element
+
+    Matrices(device::AttentionOp op, unsigned index);
+    int64_t rowStride() const { return strides[strides.size() - 2].value(); }
     /// Returns true if every row begins at a multiple of |elements|.
     bool begin(int64_t elements) const;
   };
@@ -29,14 +33,14 @@ struct AttentionShape {
   /// excludes are not read.
   mlir::Value loadMask(llvm::ArrayRef<mlir::Value> at, mlir::Value row, mlir::Value key, unsigned lanes,
                        mlir::Value active) const;
-  llvm::ArrayRef<int64_t> batchDims() const { return llvm::ArrayRef(q.sizes).drop_back(2); }
+  llvm::ArrayRef<Dim> batchDims() const { return llvm::ArrayRef(q.sizes).drop_back(2); }
 
   bool isOfIntegers() const { return levels != 0; }
   /// Returns the type for sums of |count| products of integers of magnitude up to |reach| with bytes: f32 if its sums
   /// are exact, because vector units multiply and add floats in one instruction, otherwise i32.
   mlir::Type sumType(int64_t count, int64_t reach) const;
   mlir::Type scoreSumType() const { return sumType(depth, 128); }
-  mlir::Type valueSumType() const { return sumType(keys, levels); }
+  mlir::Type valueSumType() const { return sumType(maxOf(keys), levels); }
   /// Converts |value|, a scalar or vector of a register type, to |type|, which is f32 or i32. Integers are signed.
   mlir::Value convert(mlir::Value value, mlir::Type type) const;
   /// For integer attention: rounds |power|, in [0, 1], to the nearest of |levels| steps; returns the step's number as
@@ -58,12 +62,27 @@ struct AttentionShape {
   bool isMasked;                ///< operand 3 is a mask
   bool zeroesMaskedRows;        ///< rows whose scores are all -inf give 0
   Matrices q, k, v, y;
-  int64_t queries, depth, keys, features;
+  Dim queries, keys;
+  int64_t depth, features;
+};
+
+/// Describes attention whose sizes are all numbers.
+struct FixedAttentionShape : AttentionShape {
+  explicit FixedAttentionShape(const AttentionShape &shape)
+      : AttentionShape(shape), queries(shape.queries.value()), keys(shape.keys.value()),
+        batch(llvm::map_to_vector(shape.batchDims(), [](Dim size) { return size.value(); })) {}
+
+  llvm::ArrayRef<int64_t> batchDims() const { return batch; }
+
+  int64_t queries, keys;
+
+private:
+  llvm::SmallVector<int64_t> batch;
 };
 
 /// Emits attention in which kRowThreads threads share each row of q (KernelBuilder::forSharedRows). No dimension may be
 /// 0.
-void emitSharedAttention(const AttentionShape &shape);
+void emitSharedAttention(const FixedAttentionShape &shape);
 
 } // namespace tessera::kernels
 

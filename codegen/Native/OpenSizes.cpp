@@ -59,6 +59,7 @@ public:
           openWindows(pool.getKernel(), pool.getStrides(), pool.getPads(), pool.getDilations());
         })
         .Case([&](device::MatMulOp matmul) { openMatMul(matmul); })
+        .Case([&](device::AttentionOp attention) { openAttention(attention); })
         .Case([&](device::CopyOp copy) { openCopy(copy); });
     setTypes();
     return symbols;
@@ -210,6 +211,30 @@ private:
       SmallVector<Dim> &a = sizes[0], &b = sizes[1];
       Dim &left = a[a.size() - (matmul.getTransA() ? 2 : 1)], &right = b[b.size() - (matmul.getTransB() ? 1 : 2)];
       left = right = draw(left.value(), 1);
+    }
+  }
+
+  /// Opens batch dims, queries and keys; depth and features are fixed.
+  void openAttention(device::AttentionOp attention) {
+    if (attention.getViews()) {
+      return;
+    }
+    SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, operands));
+    int64_t rank = int64_t(sizes[operands].size());
+    for (int64_t d = 0; d < rank - 1; ++d) {
+      SmallVector<unsigned> tied =
+          d < rank - 2 ? all : llvm::filter_to_vector(all, [](unsigned t) { return t % 3 == 0; });
+      if (takes() && canOpen(d, tied)) {
+        setAligned(d, draw(sizes[operands][d].value(), 1), tied);
+      }
+    }
+    Dim keys = sizes[1].end()[-2];
+    bool isMaskOfKeys = attention.getMask() && !sizes[3].empty() && !sizes[3].back().is(1);
+    if (takes() && !isFixed(1) && !isFixed(2) && !(isMaskOfKeys && isFixed(3))) {
+      sizes[1].end()[-2] = sizes[2].end()[-2] = keys = draw(keys.value(), 1);
+      if (isMaskOfKeys) {
+        sizes[3].back() = keys;
+      }
     }
   }
 

@@ -73,7 +73,8 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
   if (failed(requireRowMajor(op))) {
     return failure();
   }
-  attention.isOfIntegers() ? emitMicroIntegerAttention(AttentionShape(kb)) : emitMicroAttention(AttentionShape(kb));
+  attention.isOfIntegers() ? emitMicroIntegerAttention(FixedAttentionShape(AttentionShape(kb)))
+                           : emitMicroAttention(FixedAttentionShape(AttentionShape(kb)));
   return true;
 }
 

@@ -31,7 +31,7 @@ constexpr double kPowerOfTwo[] = {1.326472614e-03, 9.671512739e-03, 5.550733747e
 
 /// Returns the bytes of K that AMX tiles multiply at a time, which divide the rows of q and of the softmax results; 0
 /// if vector instructions multiply.
-int64_t chunkOf(const AttentionShape &shape) {
+int64_t chunkOf(const FixedAttentionShape &shape) {
   int64_t bytes = shape.depth * 2;
   bool isBf16 = shape.kb.operandType(0).getElementType().isBF16();
   if (!isBf16 || !targetOf(shape.kb).amx || shape.queries < kFewestMatrixRows || bytes % (kMostChunk / 2)) {
@@ -42,7 +42,7 @@ int64_t chunkOf(const AttentionShape &shape) {
 
 class MicroAttention {
 public:
-  explicit MicroAttention(const AttentionShape &shape)
+  explicit MicroAttention(const FixedAttentionShape &shape)
       : kb(shape.kb), s(shape), pairs(kb.operandType(0).getElementType().isBF16()), chunk(chunkOf(shape)),
         depth(pairs ? shape.depth / 2 : shape.depth), keySteps(stepsOfKeys()),
         panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
@@ -78,7 +78,7 @@ private:
   VectorType vectorType() { return VectorType::get({int64_t(lanes)}, kb.b.getF32Type()); }
 
   KernelBuilder &kb;
-  AttentionShape s;
+  FixedAttentionShape s;
   bool pairs;              ///< multiplies pairs of bf16
   int64_t chunk;           ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
   int64_t depth, keySteps; ///< K steps of q k^T and of scores v: one f32 or one pair each
@@ -323,6 +323,6 @@ void MicroAttention::scaleResult(Value to, Value factor) {
 
 } // namespace
 
-void emitMicroAttention(const AttentionShape &shape) { MicroAttention(shape).emit(); }
+void emitMicroAttention(const FixedAttentionShape &shape) { MicroAttention(shape).emit(); }
 
 } // namespace tessera::x86

@@ -28,11 +28,13 @@ namespace tessera::x86 {
 namespace {
 
 /// Returns true if AMX tiles multiply.
-bool hasAmxTiles(const AttentionShape &shape) { return targetOf(shape.kb).amx && shape.queries >= kFewestMatrixRows; }
+bool hasAmxTiles(const FixedAttentionShape &shape) {
+  return targetOf(shape.kb).amx && shape.queries >= kFewestMatrixRows;
+}
 
 class MicroIntegerAttention {
 public:
-  explicit MicroIntegerAttention(const AttentionShape &shape)
+  explicit MicroIntegerAttention(const FixedAttentionShape &shape)
       : kb(shape.kb), s(shape), vnni(targetOf(kb).vnni), chunk(hasAmxTiles(shape) ? kMostChunk : 0),
         flips(vnni && !chunk), step(vnni ? PackedStep::i8x4 : PackedStep::i16x4), stepBytes(stepBytesOfB(step)),
         panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)), depthSteps(stepsOf(s.depth)),
@@ -74,7 +76,7 @@ private:
   }
 
   KernelBuilder &kb;
-  AttentionShape s;
+  FixedAttentionShape s;
   bool vnni;
   int64_t chunk; ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
   bool flips;    ///< q is multiplied as q + 128
@@ -374,6 +376,6 @@ void MicroIntegerAttention::storeRow(Value row, Value from, Value factor) {
 
 } // namespace
 
-void emitMicroIntegerAttention(const AttentionShape &shape) { MicroIntegerAttention(shape).emit(); }
+void emitMicroIntegerAttention(const FixedAttentionShape &shape) { MicroIntegerAttention(shape).emit(); }
 
 } // namespace tessera::x86

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -23,11 +23,15 @@ def weights(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32) / np.sqrt(np.prod(shape[1:]))
 
 
-def save(path: Path, nodes: Nodes, shape: Sequence[int | str], output_rank: int) -> None:
+def save(
+    path: Path, nodes: Nodes, shapes: Sequence[int | str] | Mapping[str, Sequence[int | str]], output_rank: int
+) -> None:
+    """Saves a network of f32 inputs; the shape of a network with one input stands for that of `x`."""
+    inputs = shapes if isinstance(shapes, Mapping) else {"x": shapes}
     graph = helper.make_graph(
         nodes[0],
         path.stem,
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [f"y{d}" for d in range(output_rank)])],
         [numpy_helper.from_array(array, name) for name, array in nodes[1].items()],
     )
@@ -184,6 +188,86 @@ def test_text_detection(need: Callable[[str], Path], tmp_path: Path) -> None:
     check_pictures(model, tmp_path / "det.onnx", [(1, 3, h, w) for h, w in sizes])
     text = check(run_tool("model_tool", "info", model))
     assert "1x3xx.2xx.3" in text and "size x.2 from 32 to 1280, a multiple of 32" in text
+
+
+def attention() -> Nodes:
+    """Attention with fewer queries than keys, whose batch and lengths are open, and a mask."""
+    nodes = [
+        helper.make_node("Transpose", ["k"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["x", "t"], ["scores"]),
+        helper.make_node("Mul", ["scores", "scale"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["powers"], axis=-1),
+        helper.make_node("MatMul", ["powers", "v"], ["y"], name="last"),
+    ]
+    return nodes, {"scale": np.array(0.3, np.float32)}
+
+
+def test_attention(tmp_path: Path) -> None:
+    shapes: dict[str, list[int | str]] = {
+        "x": ["batch", 3, "queries", 12],
+        "k": ["batch", 3, "keys", 12],
+        "v": ["batch", 3, "keys", 20],
+        "mask": ["batch", 1, "queries", "keys"],
+    }
+    save(tmp_path / "n.onnx", attention(), shapes, 4)
+    model = compile_at(tmp_path, "n", "--dims", "batch=1..4,queries=1..40,keys=1..70")
+    import tessera.runtime as runtime
+
+    net = runtime.load(str(model), threads=2).net()
+    session = onnxruntime.InferenceSession(str(tmp_path / "n.onnx"), providers=["CPUExecutionProvider"])
+    for batch, queries, keys in ((1, 1, 1), (2, 1, 33), (4, 40, 70), (3, 17, 5), (1, 40, 64)):
+        sizes = {"batch": batch, "queries": queries, "keys": keys}
+        inputs = {
+            name: RNG.standard_normal([sizes.get(str(d)) or int(d) for d in shape]).astype(np.float32)
+            for name, shape in shapes.items()
+        }
+        inputs["mask"][..., 1:][inputs["mask"][..., 1:] > 0.5] = -1e9
+        got, wanted = net(inputs)["y"], session.run(None, inputs)[0]
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=5e-6, err_msg=str(sizes))
+
+
+def test_language_model(tmp_path: Path, need: Callable[[str], Path]) -> None:
+    """One compile of a transformer runs at every number of tokens."""
+    source = need("data:models/llm/stories260k.onnx")
+    (tmp_path / "n.onnx").symlink_to(source)
+    model = compile_at(tmp_path, "n", "--dims", "batch=1..1,seq=1..128")
+    import tessera.runtime as runtime
+
+    net = runtime.load(str(model), threads=2).net()
+    session = onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
+    for tokens in (1, 2, 3, 17, 64, 127, 128, 1):
+        inputs = {"input_ids": RNG.integers(0, 512, [1, tokens])}
+        got, wanted = net(inputs)["logits"], session.run(None, inputs)[0]
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+        assert np.array_equal(got.argmax(-1), wanted.argmax(-1))
+
+
+def decode(step: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]], keys_of_bias: bool) -> list[int]:
+    """Returns 20 tokens, each the most likely one; the caches of earlier tokens are inputs of every step."""
+    caches = {f"{i}.{kind}": np.zeros((1, 4, 0, 8), np.float32) for i in range(5) for kind in ("key", "value")}
+    tokens = [1]
+    for past in range(20):
+        inputs = {"input_ids": np.array([tokens[-1:]], np.int64), "position_ids": np.array([[past]], np.int64)}
+        inputs["attention_bias"] = np.zeros((1, 1, 1, past + 1 if keys_of_bias else 1), np.float32)
+        outputs = step({**inputs, **{f"past_key_values.{name}": cache for name, cache in caches.items()}})
+        caches = {name: outputs[f"present.{name}"] for name in caches}
+        tokens.append(int(outputs["logits"][0, -1].argmax()))
+    return tokens
+
+
+def test_growing_caches(tmp_path: Path, need: Callable[[str], Path]) -> None:
+    """A transformer decodes token by token while its caches grow from 0 keys. Its bias, which is 0, has one key."""
+    source = need("data:models/llm/stories260k_kv.onnx")
+    (tmp_path / "n.onnx").symlink_to(source)
+    model = compile_at(tmp_path, "n", "--dims", "batch=1..1,seq=1..1,past=0..30,total=1..1")
+    import tessera.runtime as runtime
+
+    net = runtime.load(str(model), threads=2).net()
+    session = onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    wanted = decode(lambda inputs: dict(zip(names, session.run(names, inputs))), keys_of_bias=True)
+    assert decode(net, keys_of_bias=False) == wanted
 
 
 def test_chips_without_symbolic_sizes(tmp_path: Path) -> None:
