@@ -7,6 +7,7 @@
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include <cmath>
 
@@ -15,9 +16,9 @@ using namespace mlir;
 namespace tessera::quant {
 namespace {
 
-using Dims = SmallVector<int64_t>;
+using Dims = SmallVector<Dim>;
 
-ArrayRef<int64_t> dimsOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+Dims dimsOf(Value value) { return Shape(value).dims(); }
 
 class DynamicQuantizer {
 public:
@@ -31,12 +32,12 @@ public:
     auto weight = op.getB().getDefiningOp<top::DequantizeOp>();
     builder.setInsertionPoint(op);
     Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
-    ArrayRef<int64_t> dims = dimsOf(op.getY());
+    Dims dims = dimsOf(op.getY());
     Value left = make<top::SubOp>(i32, dimsOf(rows.bytes), to(rows.bytes, i32), to(rows.zero, i32));
     Value sums = make<top::MatMulOp>(i32, dims, left, to(weight.getX(), i32), Value(), builder.getBoolAttr(false),
                                      op.getTransBAttr(), builder.getBoolAttr(false), builder.getF64FloatAttr(-1));
     std::optional<top::TensorData> scales = top::getConstantData(weight.getScale());
-    auto columns = RankedTensorType::get({dims.back()}, f32);
+    auto columns = tensorType({dims.back()}, f32);
     Value perColumn = top::createConstant(builder, loc, columns, scales->bytes, "weight_scales");
     Value value = make<top::MulOp>(f32, dims, make<top::MulOp>(f32, dims, to(sums, f32), perColumn), rows.scale);
     if (op.getBias()) {
@@ -58,8 +59,8 @@ private:
   };
 
   template <typename Op, typename... Operands>
-  Value make(Type element, ArrayRef<int64_t> dims, Operands... operands) {
-    return Op::create(builder, loc, RankedTensorType::get(dims, element), operands...);
+  Value make(Type element, ArrayRef<Dim> dims, Operands... operands) {
+    return Op::create(builder, loc, tensorType(dims, element), operands...);
   }
   Value to(Value value, Type element) {
     return make<top::CastOp>(element, dimsOf(value), value, TypeAttr::get(element));
@@ -77,7 +78,7 @@ private:
       builder.setInsertionPointToStart(x.getParentBlock());
     }
     Type f32 = builder.getF32Type(), u8 = builder.getIntegerType(8, /*isSigned=*/false);
-    Dims dims(dimsOf(x));
+    Dims dims = dimsOf(x);
     auto axes = builder.getDenseI64ArrayAttr({static_cast<int64_t>(dims.size()) - 1});
     dims.back() = 1;
     auto scalar = [&](double value) { return top::createScalar(builder, loc, f32, value); };

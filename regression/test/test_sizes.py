@@ -243,6 +243,24 @@ def test_language_model(tmp_path: Path, need: Callable[[str], Path]) -> None:
         assert np.array_equal(got.argmax(-1), wanted.argmax(-1))
 
 
+def test_matmuls_quantised_at_run_time(tmp_path: Path, need: Callable[[str], Path]) -> None:
+    """The file of all sizes gives the bits of files for one size; rows are quantised one by one."""
+    (tmp_path / "n.onnx").symlink_to(need("data:models/llm/stories260k.onnx"))
+    import tessera.runtime as runtime
+
+    def compiled(*flags: object) -> Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]]:
+        model = tmp_path / f"{len(list(tmp_path.glob('*.bmodel')))}.bmodel"
+        deploy = ("deploy", "--mlir", import_at(tmp_path, "n", *flags), "--output", model, "--quantize", "DYNAMIC_INT8")
+        check(run_tool("tessera-compile", *deploy))
+        return runtime.load(str(model), threads=2).net()
+
+    net = compiled("--dims", "batch=1..1,seq=1..128")
+    for tokens in (1, 17, 64):
+        inputs = {"input_ids": RNG.integers(0, 512, [1, tokens])}
+        got, wanted = net(inputs), compiled("--dims", f"batch=1..1,seq={tokens}")(inputs)
+        assert np.array_equal(got["logits"], wanted["logits"])
+
+
 def decode(step: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]], keys_of_bias: bool) -> list[int]:
     """Returns 20 tokens, each the most likely one; the caches of earlier tokens are inputs of every step."""
     caches = {f"{i}.{kind}": np.zeros((1, 4, 0, 8), np.float32) for i in range(5) for kind in ("key", "value")}
