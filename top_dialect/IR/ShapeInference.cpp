@@ -29,31 +29,59 @@ bool tessera::top::detail::dimsAgree(Dim a, Dim b) {
   return false;
 }
 
-/// If |size| is a single operation of kind |function|, returns it.
-static SizeOperationAttr matchOperation(Dim size, SizeFunction function) {
+/// Returns |size| with |from| replaced by |to|.
+static Dim replaceAtom(Dim size, Attribute from, Dim to) {
   SizeAttr attr = size.expression();
-  if (!attr || attr.getCoefficients() != ArrayRef<int64_t>{1} || attr.getMonomials().front().size() != 1) {
-    return {};
+  MLIRContext *context = attr.getContext();
+  Dim sum = 0;
+  for (auto [coefficient, product] : llvm::zip(attr.getCoefficients(), attr.getMonomials())) {
+    Dim term = coefficient;
+    for (Attribute atom : product) {
+      term *= atom == from ? to : Dim(SizeAttr::get(context, {1}, {ArrayAttr::get(context, {atom})}));
+    }
+    sum += term;
   }
-  auto operation = dyn_cast<SizeOperationAttr>(attr.getMonomials().front()[0]);
-  return operation && operation.getFunction() == function ? operation : SizeOperationAttr();
+  return sum;
 }
 
-bool tessera::top::detail::isAtMost(Dim a, Dim b) {
-  if (a.isUnknown() || b.isUnknown()) {
-    return false;
+/// Returns a lower bound of |coefficient| * floor(a / b), which equals (a - r) / b for an r in 0..b-1; unknown if the
+/// bound has fractions.
+static Dim boundQuotient(int64_t coefficient, SizeOperationAttr quotient) {
+  Dim a(quotient.getLhs()), b(quotient.getRhs());
+  if (!b.isKnown() || coefficient % b.value() != 0) {
+    return ShapedType::kDynamic;
   }
-  if (minOf(b - a) >= 0) {
-    return true;
+  return (coefficient > 0 ? a - (b - 1) : a) * (coefficient / b.value());
+}
+
+/// Checks that |size| >= 0 for all values of its symbols: by interval arithmetic, or because it holds with a quotient,
+/// min or max replaced by lower bounds of its term. |depth| limits the number of replacements.
+static bool isNonNegative(Dim size, int depth = 6) {
+  if (!size.isSymbolic() || minOf(size) >= 0 || depth == 0) {
+    return minOf(size) >= 0;
   }
-  if (SizeOperationAttr choice = matchOperation(a, SizeFunction::Min)) {
-    return isAtMost(Dim(choice.getLhs()), b) || isAtMost(Dim(choice.getRhs()), b);
-  }
-  if (SizeOperationAttr choice = matchOperation(b, SizeFunction::Max)) {
-    return isAtMost(a, Dim(choice.getLhs())) || isAtMost(a, Dim(choice.getRhs()));
+  SizeAttr attr = size.expression();
+  for (auto [coefficient, product] : llvm::zip(attr.getCoefficients(), attr.getMonomials())) {
+    auto operation = product.size() == 1 ? dyn_cast<SizeOperationAttr>(product[0]) : SizeOperationAttr();
+    if (!operation || llvm::count_if(attr.getMonomials(), [&](ArrayAttr each) {
+                        return llvm::is_contained(each, Attribute(operation));
+                      }) != 1) {
+      continue;
+    }
+    auto holds = [&](Dim bound) { return isNonNegative(replaceAtom(size, operation, bound), depth - 1); };
+    Dim a(operation.getLhs()), b(operation.getRhs());
+    bool isQuotient = operation.getFunction() == SizeFunction::FloorDiv;
+    bool boundsTerm = (operation.getFunction() == SizeFunction::Max) == (coefficient > 0);
+    if (isQuotient   ? isNonNegative(replaceAtom(size, operation, 0) + boundQuotient(coefficient, operation), depth - 1)
+        : boundsTerm ? holds(a) || holds(b)
+                     : holds(a) && holds(b)) {
+      return true;
+    }
   }
   return false;
 }
+
+bool tessera::top::detail::isAtMost(Dim a, Dim b) { return isNonNegative(b - a); }
 
 int64_t tessera::top::detail::mulDims(int64_t a, int64_t b) {
   int64_t product = 0;

@@ -1,5 +1,6 @@
 //===- Sizes_test.cpp - Unknown sizes never compare equal -----------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/Sizes.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -172,6 +173,22 @@ TEST_F(Algebra, RandomExpressionsKeepTheirValues) {
       ASSERT_EQ(parseType(text, &context), type) << text;
     }
   }
+}
+
+TEST_F(Algebra, SlicesOfOpenDimsStayWithinThem) {
+  using top::detail::isAtMost;
+  Dim h = symbols[1], start = min(h, 8);
+  // x[8:10], whose start and end a dim may stay below.
+  EXPECT_TRUE(isAtMost(start + max(min(h, 10) - start, 0), h));
+  EXPECT_FALSE(isAtMost(start + max(min(h, 10) - start, 0) + 1, h));
+  for (int64_t step : {2, 3, 7}) { // x[::step] and x[::-step]
+    Dim last = (ceilDiv(h, step) - 1) * step;
+    EXPECT_TRUE(isAtMost(last + 1, h) && isAtMost(0, h - 1 - last)) << step;
+    EXPECT_FALSE(isAtMost(last + 2, h) || isAtMost(last + step, h)) << step;
+  }
+  EXPECT_TRUE(isAtMost(floorDiv(h, 2) * 2, h) && isAtMost(h, floorDiv(h, 2) * 2 + 1));
+  EXPECT_FALSE(isAtMost(h, floorDiv(h, 2) * 2));
+  EXPECT_FALSE(isAtMost(max(h, 8), h) || isAtMost(h, start) || isAtMost(Dim(0), Dim(kUnknown)));
 }
 
 TEST_F(Algebra, TypesHoldSizes) {
