@@ -471,6 +471,22 @@ Value NodeImporter::paddedShape(ShapeOp shape) {
   return dims.size() == 1 ? dims.front() : create<ConcatOp>(dims, 0);
 }
 
+/// Returns a text that is to follow the failure of an op with symbolic sizes, which may only fail at some of them; ""
+/// for an op without.
+static std::string adviceForRange(mlir::Operation *op) {
+  llvm::SetVector<SizeSymbolAttr> symbols;
+  for (Value operand : op->getOperands()) {
+    collectSymbols(operand, symbols);
+  }
+  auto names = llvm::map_range(symbols, [](SizeSymbolAttr symbol) { return symbol.getName().str(); });
+  std::string list = llvm::join(names, ", ");
+  return list.empty() ? list
+                      : llvm::formatv("; this must not occur at any size in the range of {0}: narrow or fix {0} with "
+                                      "--dims",
+                                      list)
+                            .str();
+}
+
 bool NodeImporter::inferTypes(mlir::Operation *op, llvm::SmallVectorImpl<mlir::RankedTensorType> &types) {
   while (true) {
     std::string message;
@@ -480,7 +496,8 @@ bool NodeImporter::inferTypes(mlir::Operation *op, llvm::SmallVectorImpl<mlir::R
       return true;
     }
     if (!recorder.last) {
-      fail(message);
+      std::string advice = adviceForRange(op);
+      advice.empty() ? fail(message) : unsupported(message + advice);
       return false;
     }
     if (!assumeEqual(*recorder.last, op, graph.model.state->replacedSymbols)) {
