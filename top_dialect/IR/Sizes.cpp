@@ -396,6 +396,65 @@ SizeRange rangeOfAtom(Attribute atom) {
   llvm_unreachable("unknown function");
 }
 
+SizeRange rangeOfTerms(SizeAttr size) {
+  SizeRange sum = {0, 0};
+  for (auto [coefficient, product] : llvm::zip(size.getCoefficients(), size.getMonomials())) {
+    SizeRange term = {coefficient, coefficient};
+    for (Attribute atom : product) {
+      term = combine(term, rangeOfAtom(atom), multiplySaturating);
+    }
+    sum = {addSaturating(sum.min, term.min), addSaturating(sum.max, term.max)};
+  }
+  return sum;
+}
+
+/// Returns |size| with |atom| replaced by a number. Keeps it within other atoms.
+Dim fixAtom(SizeAttr size, Attribute atom, int64_t value) {
+  MLIRContext *context = size.getContext();
+  Polynomial result(context, 0);
+  for (auto [coefficient, product] : llvm::zip(size.getCoefficients(), size.getMonomials())) {
+    int64_t number = coefficient;
+    SmallVector<Attribute> others;
+    for (Attribute each : product) {
+      if (each == atom) {
+        result.overflows |= llvm::MulOverflow(number, value, number) != 0;
+      } else {
+        others.push_back(each);
+      }
+    }
+    result.add(ArrayAttr::get(context, others), number);
+  }
+  return result.toDim();
+}
+
+/// Returns the derivative of |size| with respect to |atom|.
+Dim derivative(SizeAttr size, Attribute atom) {
+  MLIRContext *context = size.getContext();
+  Polynomial result(context, 0);
+  for (auto [coefficient, product] : llvm::zip(size.getCoefficients(), size.getMonomials())) {
+    int64_t power = llvm::count(product, atom), factor = 0;
+    if (power) {
+      result.overflows |= llvm::MulOverflow(coefficient, power, factor) != 0;
+      result.add(*divideProduct(product, ArrayAttr::get(context, {atom})), factor);
+    }
+  }
+  return result.toDim();
+}
+
+/// Returns the atoms that occur in several terms.
+llvm::SetVector<Attribute> sharedAtoms(SizeAttr size) {
+  llvm::SetVector<Attribute> seen, shared;
+  for (ArrayAttr product : size.getMonomials()) {
+    llvm::SetVector<Attribute> atoms(product.begin(), product.end());
+    for (Attribute atom : atoms) {
+      if (!seen.insert(atom)) {
+        shared.insert(atom);
+      }
+    }
+  }
+  return shared;
+}
+
 } // namespace
 
 SizeRange tessera::rangeOf(Dim size) {
@@ -405,15 +464,23 @@ SizeRange tessera::rangeOf(Dim size) {
   if (size.isUnknown()) {
     return {INT64_MIN, INT64_MAX};
   }
-  SizeRange sum = {0, 0};
-  for (auto [coefficient, product] : llvm::zip(size.expression().getCoefficients(), size.expression().getMonomials())) {
-    SizeRange term = {coefficient, coefficient};
-    for (Attribute atom : product) {
-      term = combine(term, rangeOfAtom(atom), multiplySaturating);
-    }
-    sum = {addSaturating(sum.min, term.min), addSaturating(sum.max, term.max)};
+  SizeRange range = rangeOfTerms(size.expression());
+  if (llvm::all_of(size.expression().getCoefficients(), [](int64_t coefficient) { return coefficient >= 0; })) {
+    return range;
   }
-  return sum;
+  // Terms with common atoms are not independent: h * w - h is largest where h and w are. The bounds of such a sum are
+  // at the ends of the range of an atom in which it is monotonic, so that h * w - h and h * (w - 1) have the same
+  // bounds.
+  for (Attribute atom : sharedAtoms(size.expression())) {
+    SizeRange slope = rangeOf(derivative(size.expression(), atom)), ends = rangeOfAtom(atom);
+    if (slope.min >= 0 || slope.max <= 0) {
+      bool rises = slope.min >= 0;
+      SizeRange low = rangeOf(fixAtom(size.expression(), atom, rises ? ends.min : ends.max));
+      SizeRange high = rangeOf(fixAtom(size.expression(), atom, rises ? ends.max : ends.min));
+      return {std::max(range.min, low.min), std::min(range.max, high.max)};
+    }
+  }
+  return range;
 }
 
 int64_t tessera::likelyOf(Dim size) {

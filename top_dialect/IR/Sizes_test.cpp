@@ -175,6 +175,18 @@ TEST_F(Algebra, RandomExpressionsKeepTheirValues) {
   }
 }
 
+TEST_F(Algebra, BoundsDoNotDependOnHowAProductIsWritten) {
+  Dim h = floorDiv(symbols[1] + 1, 2), w = symbols[2]; // 1..20 and 3..7
+  SizeRange expanded = rangeOf(h * w * 5 - h * 5);
+  EXPECT_EQ(expanded.min, 1 * (3 - 1) * 5);
+  EXPECT_EQ(expanded.max, 20 * (7 - 1) * 5);
+  EXPECT_EQ(minOf(w * w - w * 2), 3);
+  EXPECT_EQ(maxOf(h * 8 - h * w), 100); // falls in w
+  // It neither rises nor falls in w.
+  EXPECT_LE(minOf(w * 10 - w * w), 21);
+  EXPECT_GE(maxOf(w * 10 - w * w), 25);
+}
+
 TEST_F(Algebra, SlicesOfOpenDimsStayWithinThem) {
   using top::detail::isAtMost;
   Dim h = symbols[1], start = min(h, 8);
