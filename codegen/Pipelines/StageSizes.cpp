@@ -102,9 +102,9 @@ uint32_t StageSizes::slotOf(Dim size) {
       terms.push_back(bmodel::opTerm(toOp(step.kind)));
     }
   }
-  auto [min, max] = rangeOf(size);
-  return slots[size.expression()] =
-             bmodel::addDerivedDim(stage, toText(size), std::move(terms), {min, max}, likelyOf(size));
+  // Interval arithmetic may find negative bounds, e.g. of floor(7 * n / 8) - n / 2, but no size is negative.
+  bmodel::DimRange range{std::max<int64_t>(minOf(size), 0), maxOf(size)};
+  return slots[size.expression()] = bmodel::addDerivedDim(stage, toText(size), std::move(terms), range, likelyOf(size));
 }
 
 } // namespace tessera::codegen

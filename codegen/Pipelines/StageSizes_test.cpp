@@ -69,6 +69,14 @@ TEST_F(StageSizesTest, AFactorIsTheDivisorOfTheSlotThatAnInputBinds) {
   EXPECT_EQ(values[slot], 3 * 96 + 95 / 64);
 }
 
+TEST_F(StageSizesTest, NoSlotHasANegativeMinimum) {
+  func::FuncOp function = parse("%x: tensor<?xf32, #top.dims<[n[1:13]]>>");
+  EXPECT_FALSE(llvm::errorToBool(sizes.bindInputs(function)));
+  Dim n = Shape(function.getArgument(0))[0], size = floorDiv(n * 7, 8) - floorDiv(n, 2);
+  EXPECT_LT(minOf(size), 0);
+  EXPECT_EQ(stage.dims[sizes.slotOf(size)]->min, 0);
+}
+
 TEST_F(StageSizesTest, ASumIsDerivedFromInputsThatBindItsSymbols) {
   func::FuncOp function = parse("%total: tensor<?xf32, #top.dims<[past[0:9] + seq[1:4]]>>, "
                                 "%x: tensor<?xf32, #top.dims<[seq[1:4]]>>, %y: tensor<?xf32, #top.dims<[past[0:9]]>>");
