@@ -1,103 +1,239 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks whose leading dims are known at run time: one compile, runs at several sizes against onnxruntime.
+"""Random networks whose batch, and often height and width, are known at run time: one compile, then runs at several
+sizes against the file compiled for this size alone, and against onnxruntime.
 
     build/bin/tessera-python regression/conformance/random_sizes.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
 
-A network of random_graphs.py is opened: inputs with equal leading dims share a symbol. Networks that hold for one size
-only, e.g. because they reshape to numbers, are rejected by the importer and counted.
+F32, BF16 and F16 within a tolerance; INT8, by ranges or by quantise/dequantise pairs of the network, bit by bit unless
+an op stays float. All sizes run in one context; between them, a size outside its range must be rejected. Networks that
+the importer rejects for open dims are counted.
 """
 from __future__ import annotations
 
+import json
 import random
+import re
 import sys
 from pathlib import Path
+from typing import Mapping, Sequence
 
 import numpy as np
-import onnx
 import onnxruntime
 import random_graphs
-from engines import Compiler, StageError, deploy, run_bmodel, supported_isas
+import random_narrow
+import random_quantized
+from engines import Compiler, StageError, deploy, in_child, run_bmodel, run_reference
+from guarded import guarded
+from open_networks import OpenNetwork
+from random_attention import write_table
 
-MOST = 13  # largest size of an open dim, unless the network's own is larger
+from tessera import safetensors_io
+
 REJECTED = "rejected"
+VARIANTS = random_quantized.supported_isas("x86-avx512vnni", "x86-avx512bf16")
+MODES = ("F32", "INT8", "QDQ", "F32", "BF16", "INT8", "QDQ", "F16")  # by seed
+TOLERANCE = {"F32": random_graphs.TOLERANCE, **random_narrow.TOLERANCE, "INT8": 0.0, "QDQ": 0.0}
+NETWORKS = {"QDQ": random_quantized.make_network}
+Arrays = Mapping[str, np.ndarray]
 
 
-def open_leading_dims(model: onnx.ModelProto) -> dict[str, int]:
-    """Names the leading dims of inputs that no convolution or matmul takes as weights; returns the names with the
-    network's own sizes."""
-    weights = {name for node in model.graph.node for name in node.input[1:] if node.op_type in ("Conv", "MatMul")}
-    names = {}
-    for value in model.graph.input:
-        dims = value.type.tensor_type.shape.dim
-        if dims and value.name not in weights:
-            names[f"d{dims[0].dim_value}"] = dims[0].dim_value
-            dims[0].dim_param = f"d{dims[0].dim_value}"
-    for value in model.graph.output:
-        del value.type.tensor_type.shape.dim[:]
-        value.type.tensor_type.ClearField("shape")
-    del model.graph.value_info[:]
-    return names
+def run_at_sizes(bmodel: Path, given: Sequence[Arrays], outside: Arrays) -> list[dict[str, np.ndarray]]:
+    """Runs a file with inputs of several sizes in one context, first to last and again, on 1 and 2 threads; all runs of
+    a size must give the same bits. Returns no outputs for sizes that the file rejects because some must be equal. The
+    inputs `outside` must be rejected. Rejected sizes must not disturb later runs."""
+
+    def work() -> list[dict[str, np.ndarray]]:
+        import tessera.runtime as rt
+
+        results: list[dict[str, np.ndarray]] = [{} for _ in given]
+        for threads in (1, 2):
+            net = rt.load(str(bmodel), threads=threads).net()
+            for turn, i in enumerate((*range(len(given)), *range(len(given)))):
+                placed = {name: guarded(array, at_end=turn % 2 == 0) for name, array in given[i].items()}
+                try:
+                    outputs = {name: np.array(array) for name, array in net(placed).items()}
+                except ValueError as error:
+                    if not re.search("dimension [0-9]+ .* of input|the model takes", str(error)):
+                        raise
+                    outputs = {}
+                for name, array in outputs.items():
+                    if array.tobytes() != results[i].setdefault(name, array).tobytes():
+                        raise ValueError(f"run {turn} on {threads} threads has other bits in '{name}'")
+                if turn == 0:
+                    check_rejected(net, outside)
+        return results
+
+    return in_child("run", work)  # type: ignore[return-value]
 
 
-def inputs_at(model: onnx.ModelProto, inputs: dict[str, np.ndarray], sizes: dict[str, int]) -> dict[str, np.ndarray]:
-    """Returns the inputs with their open dims cut or repeated to `sizes`."""
-    result = dict(inputs)
-    for value in model.graph.input:
-        dims = value.type.tensor_type.shape.dim
-        if dims and dims[0].dim_param in sizes:
-            result[value.name] = np.resize(
-                inputs[value.name], (sizes[dims[0].dim_param], *inputs[value.name].shape[1:])
+def check_rejected(net: object, outside: Arrays) -> None:
+    try:
+        net(dict(outside))  # type: ignore[operator]
+    except ValueError as error:
+        if not any(name in str(error) for name in outside):
+            raise ValueError(f"the rejection of a size names no input: {error}") from error
+    else:
+        raise ValueError("a size outside its range was accepted")
+
+
+class OrtError(Exception):
+    """onnxruntime rejected the inputs."""
+
+
+class Network:
+    """An open network in a folder, imported open or for given sizes, and deployed in its mode."""
+
+    def __init__(self, compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
+        self.compiler, self.isa, self.folder, self.mode = compiler, isa, folder, MODES[seed % len(MODES)]
+        model, inputs = NETWORKS.get(self.mode, random_graphs.make_network)(seed, None)
+        self.open = OpenNetwork(model, inputs, seed)
+        self.seed, self.path = seed, folder / "model.onnx"
+        self.path.write_bytes(self.open.model.SerializeToString())
+        self.ranges: dict[str, np.ndarray] = {}
+        self.requantise = random.Random(seed).choice(random_quantized.MODES)
+
+    def compile(self, name: str, *flags: str) -> Path:
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        mlir = folder / "model_top.mlir"
+        self.compiler("import", "import", "--onnx", self.path, "--output", mlir, *flags)
+        if self.mode == "QDQ":
+            return deploy(self.compiler, mlir, self.isa, "--requantize", self.requantise)
+        if self.mode != "INT8":
+            return deploy(self.compiler, mlir, self.isa, "--quantize", self.mode)
+        table, model_hash = folder / "table.json", str(self.compiler("info", "info", "--mlir", mlir)["model_hash"])
+        write_table(table, model_hash, self.ranges, self.seed)
+        while True:  # tensors of the network may be folded at other sizes
+            try:
+                return deploy(self.compiler, mlir, self.isa, "--quantize", "INT8", "--calibration-table", str(table))
+            except StageError as fault:
+                unknown = re.search("the model has no tensor '([^']*)'", str(fault))
+                if not unknown:
+                    raise
+                remove_entry(table, unknown[1])
+
+    def compile_at(self, name: str, given: Arrays) -> Path:
+        shapes = ",".join(f"{name}={'x'.join(map(str, array.shape))}" for name, array in given.items())
+        return self.compile(name, "--input-shapes", shapes)
+
+    def calibrate(self) -> None:
+        """Stores the values of all tensors at the network's own sizes."""
+        mlir, given, results = (self.folder / name for name in ("own_top.mlir", "in.safetensors", "out.safetensors"))
+        self.compiler("import", "import", "--onnx", self.path, "--output", mlir, "--input-shapes", self._own_shapes())
+        safetensors_io.save(given, self.open.inputs)
+        flags = ("--mlir", mlir, "--input", given, "--output", results, "--all")
+        self.compiler("reference", "reference", *flags)
+        self.ranges = safetensors_io.load(results)
+
+    def _own_shapes(self) -> str:
+        return ",".join(f"{name}={'x'.join(map(str, array.shape))}" for name, array in self.open.inputs.items())
+
+    def outside(self) -> dict[str, np.ndarray]:
+        """Returns inputs of which one has a size outside its range."""
+        sizes = {name: each.own for name, each in self.open.symbols.items()}
+        name = next(iter(sizes))
+        sizes[name] = self.open.symbols[name].most + 1
+        return self.open.inputs_at(sizes)
+
+    def expected(self, name: str, given: Arrays) -> list[tuple[str, Arrays]]:
+        """Returns outputs to compare with, and who computed them; none if the network does not hold at these sizes."""
+        try:
+            outputs = expected_outputs(self.path, given) if self.mode == "F32" else {}
+            fixed = self.compile_at(name, given)
+        except (StageError, OrtError) as error:
+            if isinstance(error, StageError) and (error.stage != "import" or self.mode == "F32"):
+                raise
+            return []
+        wanted: list[tuple[str, Arrays]] = [(f"the fixed file at {name}", run_bmodel(fixed, given, threads=(1,)))]
+        return [*wanted, (f"onnxruntime at {name}", outputs)] if outputs else wanted
+
+
+def remove_entry(table: Path, name: str) -> None:
+    content = json.loads(table.read_text())
+    content["tensors"] = [entry for entry in content["tensors"] if entry["name"] != name]
+    table.write_text(json.dumps(content))
+
+
+def compare(what: str, got: Arrays, wanted: Arrays, tolerance: float) -> None:
+    for name, value in wanted.items():
+        if got[name].shape != value.shape or got[name].dtype != value.dtype:
+            raise StageError(
+                "compare", f"'{name}' is {got[name].dtype}{got[name].shape}, {what} {value.dtype}{value.shape}"
             )
-    return result
+        if tolerance == 0.0:
+            if not np.array_equal(got[name], value, equal_nan=value.dtype.kind == "f"):
+                raise StageError(
+                    "compare", f"{int((got[name] != value).sum())} of {value.size} differ: '{name}', {what}"
+                )
+            continue
+        finite = np.abs(value[np.isfinite(value)])
+        scale = tolerance * max(float(finite.max(initial=0)), 1e-2)
+        if not np.allclose(got[name], value, rtol=tolerance, atol=scale, equal_nan=True):
+            error = float(np.nan_to_num(np.abs(got[name] - value)).max())
+            raise StageError("compare", f"'{name}' {value.shape}: error {error:.3g} of {scale / tolerance:.3g}, {what}")
+
+
+def expected_outputs(path: Path, given: Arrays) -> dict[str, np.ndarray]:
+    """Returns onnxruntime's outputs. Raises OrtError if the network does not hold at these sizes."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    try:
+        return dict(zip(names, session.run(names, dict(given))))
+    except Exception as error:  # the binding raises many types
+        raise OrtError(str(error)) from error
 
 
 def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
-    model, inputs = random_graphs.make_network(seed)
-    names = open_leading_dims(model)
-    path, mlir = folder / "model.onnx", folder / "model_top.mlir"
-    path.write_bytes(model.SerializeToString())
-    if not names:
+    network = Network(compiler, seed, isa, folder)
+    if not network.open.symbols:
         raise StageError(REJECTED, "no open dim")
-    ranges = ",".join(f"{name}=1..{max(MOST, size)}" for name, size in names.items())
     try:
-        compiler("import", "import", "--onnx", path, "--output", mlir, "--dims", ranges)
-        bmodel = deploy(compiler, mlir, isa)
+        if network.mode == "INT8":
+            network.calibrate()
+        bmodel = network.compile("open", "--dims", network.open.ranges())
     except StageError as fault:
         if fault.rejected:
             raise StageError(REJECTED, str(fault)) from fault
         raise
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    rng = random.Random(seed)
-    for sizes in (names, dict.fromkeys(names, 1), {name: rng.choice((2, 5, 7, MOST)) for name in names}):
-        given = inputs_at(model, inputs, sizes)
-        try:
-            wanted = dict(zip((v.name for v in model.graph.output), session.run(None, given)))
-        except Exception:  # the network does not hold at this size
-            continue
-        got = run_bmodel(bmodel, given)
-        for name, value in wanted.items():
-            error = np.abs(got[name] - value).max(initial=0) if got[name].shape == value.shape else np.inf
-            if not error <= random_graphs.TOLERANCE * max(np.abs(value).max(initial=0), 1e-2):
-                raise StageError("compare", f"{name} at {sizes}: error {error}")
+    floats = any(op["type"] == "F32" for op in compiler.info.get("quantization", {}).get("ops", []))
+    tolerance = TOLERANCE["F32" if network.mode == "INT8" and floats else network.mode]
+    if compiler.info["bit_equal_except"] and network.mode in ("INT8", "QDQ"):
+        return
+    cases = []
+    for sizes in network.open.draw_sizes():
+        given, name = network.open.inputs_at(sizes), "_".join(f"{name}.{size}" for name, size in sizes.items())
+        wanted = network.expected(name, given)
+        if wanted:
+            cases.append((given, wanted))
+    results = run_at_sizes(bmodel, [given for given, _ in cases], network.outside()) if cases else []
+    for (_, wanted), got in zip(cases, results):
+        for what, outputs in wanted if got else []:
+            compare(what, got, outputs, tolerance)
 
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    return random_graphs.run_in_folder(check, "sizes", seed, isa, keep)
+    fault = random_graphs.run_in_folder(check, "sizes", seed, isa, keep)
+    return fault and f"{MODES[seed % len(MODES)]} on {isa}, {fault}"
+
+
+def run_seeds(
+    seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None
+) -> tuple[list[str], int]:
+    """Returns the faults of many seeds, and how many networks were rejected."""
+    texts = list(filter(None, random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)))
+    faults = [text for text in texts if f", {REJECTED}:" not in text]
+    return faults, len(texts) - len(faults)
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, supported_isas())
-    faults = rejected = 0
-    for text in random_graphs.map_seeds(
-        run_seed, supported_isas(), arguments.seeds, arguments.jobs, arguments.isa, arguments.keep
-    ):
-        if f", {REJECTED}:" in text:
-            rejected += 1
-        elif text:
-            faults += 1
-            print(text, flush=True)
-    print(f"{faults} of {len(arguments.seeds)} networks fail, {rejected} cannot be opened")
+    arguments = random_graphs.parse_arguments(__doc__, VARIANTS)
+    faults, rejected = run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep)
+    print("\n".join(faults))
+    print(f"{len(faults)} of {len(arguments.seeds)} networks fail, {rejected} cannot be opened")
     return 1 if faults else 0
 
 
