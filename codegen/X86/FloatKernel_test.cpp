@@ -78,8 +78,11 @@ double relativeError(const std::string &y) { return y == "bf16" ? 8e-3 : y == "f
 void check(const std::string &text, double relative) {
   CheckOptions options;
   options.low = -1, options.high = 1, options.relative = relative;
-  for (const X86Target &target : targetsFor(text)) {
+  llvm::SmallVector<X86Target> targets = targetsFor(text);
+  for (const X86Target &target : targets) {
     EXPECT_EQ(checkPackedKernel(text, target, options), "") << target.name().str() << "\n" << text;
+  }
+  for (const X86Target &target : openTargetsOf(targets, text)) {
     EXPECT_EQ(checkOpenPackedKernel(text, target, options), "") << target.name().str() << "\n" << text;
   }
 }

@@ -366,6 +366,15 @@ llvm::SmallVector<X86Target> targetsFor(StringRef text) {
   return targets;
 }
 
+ArrayRef<X86Target> openTargetsOf(ArrayRef<X86Target> targets, StringRef text) {
+  constexpr uint64_t kOneIn = 4;
+  if (takesAllVariants()) {
+    return targets;
+  }
+  uint64_t turn = llvm::xxh3_64bits(text);
+  return turn % kOneIn == 0 ? targets.slice(turn / kOneIn % targets.size(), 1) : ArrayRef<X86Target>();
+}
+
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
   return native::checkOp(testContext(), text,
                          [&](Operation *op) { return native::runOnRandom(op, kernelFor(target), options); });

@@ -17,9 +17,7 @@ inline void check(const std::string &text, const CheckOptions &options = {}) {
   for (const X86Target &target : targets) {
     EXPECT_EQ(checkKernel(text, target, options), "") << target.name().str() << "\n" << text;
   }
-  // With symbolic sizes on one variant only, because LLVM takes most of the time.
-  size_t first = takesAllVariants() ? 0 : text.size() % targets.size();
-  for (const X86Target &target : llvm::ArrayRef(targets).slice(first, takesAllVariants() ? targets.size() : 1)) {
+  for (const X86Target &target : openTargetsOf(targets, text)) {
     EXPECT_EQ(checkOpenKernel(text, target, options), "") << target.name().str() << "\n" << text;
   }
 }

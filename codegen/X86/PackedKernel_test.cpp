@@ -183,10 +183,13 @@ CheckOptions options(int64_t depth) {
 void check(const std::string &body, int64_t depth) {
   std::string text = body;
   text.insert(text.find(" { %"), " attributes {device.exact}");
-  for (const X86Target &target : targetsFor(text)) {
+  llvm::SmallVector<X86Target> targets = targetsFor(text);
+  for (const X86Target &target : targets) {
     EXPECT_EQ(checkPackedKernel(text, target, options(depth)), "")
         << target.name().str() << (target.vnni ? " vnni" : "") << "\n"
         << text;
+  }
+  for (const X86Target &target : openTargetsOf(targets, text)) {
     EXPECT_EQ(checkOpenPackedKernel(text, target, options(depth)), "") << target.name().str() << "\n" << text;
   }
 }
