@@ -165,8 +165,7 @@ llvm::SmallVector<Dim> NodeImporter::sizesInput(unsigned i, StringRef what) {
   if (auto sizes = openSizes(input(i))) {
     return *sizes;
   }
-  Ints numbers = constantInts(i, what);
-  return {numbers.begin(), numbers.end()};
+  return toSizes(constantInts(i, what));
 }
 
 llvm::SmallVector<double> NodeImporter::constantDoubles(unsigned i, StringRef what) {

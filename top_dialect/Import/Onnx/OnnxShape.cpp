@@ -408,8 +408,6 @@ void makeSlice(NodeImporter &n, const Sizes &starts, const Sizes &ends, Ints axe
   n.setOutput(0, n.slice(x, allStarts, allSizes, allSteps));
 }
 
-Sizes toSizes(const Ints &numbers) { return Sizes(numbers.begin(), numbers.end()); }
-
 void sliceAttributes(NodeImporter &n) {
   makeSlice(n, toSizes(n.intsAttr("starts")), toSizes(n.intsAttr("ends")), n.intsAttr("axes"), {});
 }

@@ -140,6 +140,10 @@ Result product(ReduceOp op, unsigned depth) {
 
 } // namespace
 
+llvm::SmallVector<Dim> toSizes(llvm::ArrayRef<int64_t> numbers) {
+  return llvm::map_to_vector(numbers, [](int64_t number) { return Dim(std::max(number, INT64_MIN + 1)); });
+}
+
 Result readSizes(Value value, unsigned depth) {
   auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
   mlir::Type element = type.getElementType();
@@ -148,7 +152,7 @@ Result readSizes(Value value, unsigned depth) {
     return std::nullopt;
   }
   if (auto constant = getConstantInts(value)) {
-    return Sizes(constant->begin(), constant->end());
+    return toSizes(*constant);
   }
   mlir::Operation *op = value.getDefiningOp();
   if (!op || depth == 0) {

@@ -9,6 +9,10 @@
 
 namespace tessera::top::onnx_import {
 
+/// Returns |numbers| as sizes. The smallest integer, which slices use for "before the first element", becomes the next
+/// larger one, because Dim would take it for an unknown size.
+llvm::SmallVector<Dim> toSizes(llvm::ArrayRef<int64_t> numbers);
+
 /// Returns the elements of a small integer value that is computed from dims by the ops that exporters use for this:
 /// shape, gather, slice, concat, reshape, expand, where, casts, + - * / min max. An element is unknown if it depends on
 /// an unknown dim. Returns nothing for any other value. |depth| limits the length of the chain of ops that is followed.
