@@ -191,7 +191,8 @@ def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["
       ::llvm::SmallVector<int64_t> sizes, strides;
       int64_t offset = 0;
     };
-    /// Returns the view of q, k, v (0, 1, 2) or y (3). If a size is symbolic, it is `?` and there are no strides.
+    /// Returns the view of q, k, v (0, 1, 2) or y (3). A view with a symbolic size has no strides, because they are not
+    /// numbers; its shape holds `?` for that size.
     View view(unsigned index);
     /// Returns the sizes of the view, which may be symbolic.
     ::llvm::SmallVector<::tessera::Dim> viewSizes(unsigned index);

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -227,15 +227,20 @@ def test_attention(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=5e-6, err_msg=str(sizes))
 
 
-def test_language_model(tmp_path: Path, need: Callable[[str], Path]) -> None:
-    """One compile of a transformer runs at every number of tokens."""
-    source = need("data:models/llm/stories260k.onnx")
+def open_language_model(tmp_path: Path, source: Path, dims: str) -> tuple[Any, onnxruntime.InferenceSession]:
+    """Returns the net of `source` compiled once for all sizes of `dims`, and onnxruntime's session."""
     (tmp_path / "n.onnx").symlink_to(source)
-    model = compile_at(tmp_path, "n", "--dims", "batch=1..1,seq=1..128")
+    model = compile_at(tmp_path, "n", "--dims", dims)
     import tessera.runtime as runtime
 
     net = runtime.load(str(model), threads=2).net()
-    session = onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
+    return net, onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
+
+
+def test_language_model(tmp_path: Path, need: Callable[[str], Path]) -> None:
+    """One compile of a transformer runs at every number of tokens."""
+    source = need("data:models/llm/stories260k.onnx")
+    net, session = open_language_model(tmp_path, source, "batch=1..1,seq=1..128")
     for tokens in (1, 2, 3, 17, 64, 127, 128, 1):
         inputs = {"input_ids": RNG.integers(0, 512, [1, tokens])}
         got, wanted = net(inputs)["logits"], session.run(None, inputs)[0]
@@ -277,12 +282,7 @@ def decode(step: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]], ke
 def test_growing_caches(tmp_path: Path, need: Callable[[str], Path]) -> None:
     """A transformer decodes token by token while its caches grow from 0 keys. Its bias, which is 0, has one key."""
     source = need("data:models/llm/stories260k_kv.onnx")
-    (tmp_path / "n.onnx").symlink_to(source)
-    model = compile_at(tmp_path, "n", "--dims", "batch=1..1,seq=1..1,past=0..30,total=1..1")
-    import tessera.runtime as runtime
-
-    net = runtime.load(str(model), threads=2).net()
-    session = onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
+    net, session = open_language_model(tmp_path, source, "batch=1..1,seq=1..1,past=0..30,total=1..1")
     names = [output.name for output in session.get_outputs()]
     wanted = decode(lambda inputs: dict(zip(names, session.run(names, inputs))), keys_of_bias=True)
     assert decode(net, keys_of_bias=False) == wanted

@@ -46,8 +46,8 @@ struct SizeCheck {
                           bmrt_status_t *status) const;
 };
 
-/// Sets |value| to the value of expression |index| of |contract|, or to |constant| if there is no expression. Returns
-/// false if it is negative or undefined.
+/// Evaluates expression |index| of |contract|; a missing expression stands for |constant|. Writes the result to
+/// |value|. Returns false if the result is negative or undefined.
 bool evaluateSize(const KernelContract &contract, uint32_t index, uint64_t constant, const int64_t *params,
                   uint64_t &value) {
   const DimExpression expression = contract.expression(index);
