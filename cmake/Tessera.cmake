@@ -17,7 +17,7 @@ function(tessera_target_options target)
   endif()
 endfunction()
 
-# tessera_precompile(bmrt_core <algorithm> <vector>) parses headers that most sources of a target include only once.
+# tessera_precompile(bmrt_run <algorithm> <vector>) parses headers that most sources of a target include only once.
 # Sources must nevertheless include what they use. Turn TESSERA_PCH off to find missing includes, or if several source
 # trees share one ccache.
 option(TESSERA_PCH "Precompile headers" ON)
