@@ -94,7 +94,9 @@ private:
   bool streamsOwn(const SubnetDef &net, const TensorDef &tensor);
   bool shareBytes(const TensorDef &a, const TensorDef &b) const;
   bool loop(const LoopDef &def);
+  bool settableDim(uint32_t index);
   bool evalDim(const EvalDimDef &def);
+  bool dimElement(uint32_t slot, uint64_t index, const char *what);
   bool copy(const CopyDef &def);
 
   /// The following checks fail unless |index| is a tensor slot and, where they take a type or memory, has that type or
@@ -649,6 +651,15 @@ bool Validator::step(const SubnetDef &net, const StepDef &def) {
     return evalDim(*def.op_as_EvalDimDef());
   case StepOp::CopyDef:
     return copy(*def.op_as_CopyDef());
+  case StepOp::ReadDimDef: {
+    const ReadDimDef &read = *def.op_as_ReadDimDef();
+    return settableDim(read.slot()) && dimElement(read.from(), read.index(), "source of a dim");
+  }
+  case StepOp::WriteDimDef: {
+    const WriteDimDef &write = *def.op_as_WriteDimDef();
+    return dimSlot(write.slot(), "source") && dimElement(write.to(), write.index(), "target of a dim") &&
+           writableSlot(write.to(), "target of a dim");
+  }
   case StepOp::NONE:
     break;
   }
@@ -780,14 +791,12 @@ bool Validator::loop(const LoopDef &def) {
           (scalarSlot(def.iteration(), DType::I64, "iteration") && writableSlot(def.iteration(), "iteration")));
 }
 
-bool Validator::evalDim(const EvalDimDef &def) {
-  if (!dimSlot(def.slot(), "target")) {
+/// Checks that a step may set dim slot |index|.
+bool Validator::settableDim(uint32_t index) {
+  if (!dimSlot(index, "target")) {
     return false;
   }
-  const DimSlotDef &target = *current->dims()->Get(def.slot());
-  if (!expression(def.terms(), count(current->dims()), target.name()->c_str())) {
-    return false;
-  }
+  const DimSlotDef &target = *current->dims()->Get(index);
   if (count(target.terms()) > 0) {
     return FAIL("a step sets dim '%.60s', which follows from other dims", target.name()->c_str());
   }
@@ -795,12 +804,31 @@ bool Validator::evalDim(const EvalDimDef &def) {
   for (uint32_t i = 0; i < count(current->inputs()); ++i) {
     const TensorDef &input = *current->tensors()->Get(current->inputs()->Get(i));
     for (uint32_t d = 0; d < count(input.shape()); ++d) {
-      if (input.shape()->Get(d)->slot() == int64_t(def.slot())) {
-        return FAIL("a dim expression changes dimension %" PRIu32 " of input '%.60s'", d, input.name()->c_str());
+      if (input.shape()->Get(d)->slot() == int64_t(index)) {
+        return FAIL("a step changes dimension %" PRIu32 " of input '%.60s'", d, input.name()->c_str());
       }
     }
   }
   return true;
+}
+
+bool Validator::evalDim(const EvalDimDef &def) {
+  return settableDim(def.slot()) &&
+         expression(def.terms(), count(current->dims()), current->dims()->Get(def.slot())->name()->c_str());
+}
+
+/// Checks the element of a tensor that a step reads as a dim, or to which it writes a dim.
+bool Validator::dimElement(uint32_t slot, uint64_t index, const char *what) {
+  if (!slotIn(kHostMemory, slot, what)) {
+    return false;
+  }
+  const TensorDef &def = *current->tensors()->Get(slot);
+  const uint64_t elements = def.bytes() / sizeof(int64_t);
+  if (def.dtype() != DType::I64 || def.layout() != LayoutKind::RowMajor || isSymbolic(def)) {
+    return FAIL("%s '%.60s' is not an I64 tensor of constant size", what, def.name()->c_str());
+  }
+  return index < elements ||
+         FAIL("element %" PRIu64 " of %s '%.60s', which has %" PRIu64, index, what, def.name()->c_str(), elements);
 }
 
 bool Validator::copy(const CopyDef &def) {
