@@ -45,9 +45,6 @@ struct Case {
 
 void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
 
-/// Adds a dim that no input determines.
-uint32_t addFreeDim(SizedModel &m) { return addDim(m.stage(), "free", {0, 11}); }
-
 const Case cases[] = {
     {"Valid", [](SizedModel &) {}, ""},
     // Rejected when the file is loaded.
@@ -57,15 +54,6 @@ const Case cases[] = {
      "step 1: kernel 'add_pairs' is given the dim 'n' from 0 to 17, its code takes 0 to 11"},
     {"FewDims", [](SizedModel &m) { m.launch(0).dims = {m.n}; }, "kernel 'add_bias' is given 1 dims, its code takes 2"},
     {"NoDims", [](SizedModel &m) { m.launch(0).dims.clear(); }, "is given 0 dims, its code takes 2"},
-    {"DimOfNoInput", [](SizedModel &m) { m.launch(0).dims = {m.n, addFreeDim(m)}; },
-     "kernel 'add_bias' is given the dim 'free', which inputs do not determine"},
-    {"DimDerivedFromNoInput",
-     [](SizedModel &m) {
-       m.launch(0).dims = {m.n, addDerivedDim(m.stage(), "copy", {slotTerm(addFreeDim(m))}, {0, 11})};
-     },
-     "kernel 'add_bias' is given the dim 'copy', which inputs do not determine"},
-    {"TilesOfNoInput", [](SizedModel &m) { m.launch(0).tile_count_slot = int32_t(addFreeDim(m)); },
-     "the tile count of kernel 'add_bias' is a dim that inputs do not determine"},
     {"Scratch", [](SizedModel &m) { m.launch(0).scratch_bytes = 64; }, "given 64 bytes of scratch, its code uses 0"},
     {"WritesAnInput", [](SizedModel &m) { m.launch(0).args[2] = m.x; }, "its code writes it"},
     {"Arguments",

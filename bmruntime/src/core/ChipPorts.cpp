@@ -35,6 +35,10 @@ void forTouched(const StageDef &stage, const StepDef &step, Use use) {
         use(uint32_t(slot), true);
       }
     }
+  } else if (const ReadDimDef *read = step.op_as_ReadDimDef()) {
+    use(read->from(), false);
+  } else if (const WriteDimDef *write = step.op_as_WriteDimDef()) {
+    use(write->to(), true);
   } else if (findStreamCall(stage, step, call)) {
     for (uint32_t i = 0; i < count(call.inputs); ++i) {
       use(call.inputs->Get(i), false);
@@ -94,7 +98,7 @@ bmrt_code_t StageContext::bindOnChip(Port &port, void *pointer, uint64_t bytes, 
                      "host memory",
                      port.def->name()->c_str());
   }
-  const uint64_t needed = sizes.bytesOf(port.slot);
+  const uint64_t needed = sizes.boundBytesOf(port.slot);
   if (bytes != needed && (port.isInput || bytes != port.def->bytes())) {
     return BMRT_FAIL(status, INVALID_ARGUMENT,
                      "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64 " in a chip's memory",

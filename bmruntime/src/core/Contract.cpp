@@ -65,10 +65,9 @@ bmrt_code_t checkKernel(const KernelContract &contract, bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-/// Checks that the dims of a launch are known before a run and stay in the ranges that the code takes.
-bmrt_code_t checkDims(const StageProgram &program, const LaunchDef &launch, const KernelContract &contract,
+/// Checks that the dims of a launch stay in the ranges that the code takes.
+bmrt_code_t checkDims(const StageDef &stage, const LaunchDef &launch, const KernelContract &contract,
                       bmrt_status_t *status) {
-  const StageDef &stage = *program.def;
   if (!contract.takesDims() && (launch.tile_count_slot() >= 0 || count(launch.dims()) > 0)) {
     return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is launched with dims, its code takes none", contract.symbol);
   }
@@ -76,7 +75,6 @@ bmrt_code_t checkDims(const StageProgram &program, const LaunchDef &launch, cons
     return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is given %" PRIu32 " dims, its code takes %" PRIu32,
                      contract.symbol, count(launch.dims()), contract.paramCount);
   }
-  auto isSetByStep = [&](int64_t slot) { return slot >= 0 && program.dimKinds[size_t(slot)] == DimKind::SetByStep; };
   for (uint32_t i = 0; i < contract.paramCount; ++i) {
     const DimSlotDef &dim = *stage.dims()->Get(launch.dims()->Get(i));
     const bm_kernel_param param = contract.param(i);
@@ -86,15 +84,8 @@ bmrt_code_t checkDims(const StageProgram &program, const LaunchDef &launch, cons
                        ", its code takes %" PRId64 " to %" PRId64,
                        contract.symbol, dim.name()->c_str(), dim.min(), dim.max(), param.min, param.max);
     }
-    if (isSetByStep(launch.dims()->Get(i))) {
-      return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is given the dim '%.60s', which inputs do not determine",
-                       contract.symbol, dim.name()->c_str());
-    }
   }
-  return !isSetByStep(launch.tile_count_slot())
-             ? BMRT_OK
-             : BMRT_FAIL(status, CORRUPT, "the tile count of kernel '%.80s' is a dim that inputs do not determine",
-                         contract.symbol);
+  return BMRT_OK;
 }
 
 /// Checks everything about a launch that does not depend on sizes known at run time.
@@ -103,7 +94,7 @@ bmrt_code_t checkLaunch(const StageProgram &program, const LaunchDef &launch, co
   const StageDef &stage = *program.def;
   const bm_kernel_contract &head = contract.head;
   const char *symbol = contract.symbol;
-  BMRT_RETURN_IF_ERROR(checkDims(program, launch, contract, status));
+  BMRT_RETURN_IF_ERROR(checkDims(stage, launch, contract, status));
   if (!contract.takesDims() && uint64_t(launch.tile_count()) != head.tiles) {
     return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is launched in %" PRId64 " tiles, its code has %" PRIu64, symbol,
                      launch.tile_count(), head.tiles);
@@ -196,7 +187,7 @@ struct Alignments {
     } else if (const CopyDef *copy = step.op_as_CopyDef()) {
       require(copy->from(), BMRT_ALIGNMENT);
       require(copy->to(), BMRT_ALIGNMENT);
-    } else if (!step.op_as_CallSubnetDef()) {
+    } else if (!step.op_as_CallSubnetDef() && !step.op_as_ReadDimDef() && !step.op_as_WriteDimDef()) {
       requireOfAll(BMRT_ALIGNMENT);
     }
   }

@@ -3,6 +3,7 @@
 #include "ExecutionPlan.h"
 
 #include "Count.h"
+#include "SizeCheck.h"
 #include "bmodel/reader.h"
 
 using namespace bmrt::core;
@@ -89,6 +90,7 @@ bmrt_code_t ExecutionPlan::build(const StageProgram &program, uint32_t threads, 
       step.kind = step.def->op_type();
       step.subnet = &subnet;
       step.agent = agentOf(program, subnet, *step.def);
+      step.usesStepDims = usesStepDims(program, *step.def);
       withArguments(*stage, *step.def, [&](auto *first, auto *second, auto *dims) {
         step.args = nextArg;
         nextArg += count(first) + count(second) + 1;

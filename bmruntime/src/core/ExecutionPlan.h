@@ -20,6 +20,7 @@ struct Step {
   uint32_t agent = kNoAgent;
   const bmodel::StepDef *def = nullptr;
   const SubnetProgram *subnet = nullptr;
+  bool usesStepDims = false; ///< its sizes depend on dims that earlier steps set, so it is checked when it runs
   // Set only for launches and streams.
   void *kernel = nullptr;
   void **args = nullptr; ///< addresses of the tensors

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Count.h"
+#include "SizeCheck.h"
 #include "StageContext.h"
 #include "StepInfo.h"
 #include "bmodel/dim_terms.h"
@@ -106,6 +107,7 @@ bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
       BMRT_RETURN_IF_ERROR(readDim(uint32_t(def->tile_count_slot()), launch.tiles, status));
       launch.grain = chooseGrain(def->grain(), launch.tiles, resources.pool.threads());
     }
+    BMRT_RETURN_IF_ERROR(checkStepDims(step, launch.tiles, status));
   }
   if (launch.tiles > 0) {
     resources.pool.run(launch);
@@ -114,6 +116,12 @@ bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
     }
   }
   return BMRT_OK;
+}
+
+/// Checks a launch or copy whose sizes depend on dims that earlier steps set.
+bmrt_code_t StageContext::checkStepDims(const Step &step, int64_t tiles, bmrt_status_t *status) const {
+  return step.usesStepDims ? checkStep(*program, *step.subnet, *step.def, step.dimValues, tiles, sizes.bytes(), status)
+                           : BMRT_OK;
 }
 
 /// Runs a stream and records the times that the chip reports for its parts.
@@ -162,6 +170,7 @@ bmrt_code_t StageContext::enqueueLaunch(Lane &lane, const Step &step, bmrt_statu
   if (def.tile_count_slot() >= 0) {
     BMRT_RETURN_IF_ERROR(readDim(uint32_t(def.tile_count_slot()), launch.tile_count, status));
   }
+  BMRT_RETURN_IF_ERROR(checkStepDims(step, launch.tile_count, status));
   lane.pending = step.agent;
   return launch.tile_count > 0 ? resources.queueOf(step.agent).launch(launch, status) : BMRT_OK;
 }
@@ -169,6 +178,7 @@ bmrt_code_t StageContext::enqueueLaunch(Lane &lane, const Step &step, bmrt_statu
 bmrt_code_t StageContext::copy(Lane &lane, const Step &step, bmrt_status_t *status) {
   const CopyDef &def = *step.def->op_as_CopyDef();
   const TensorDef &from = *stage->tensors()->Get(def.from()), &to = *stage->tensors()->Get(def.to());
+  BMRT_RETURN_IF_ERROR(checkStepDims(step, 0, status));
   if (step.agent == kHostAgent) {
     memmove(data[def.to()], data[def.from()], sizes.bytesOf(def.to()));
     return BMRT_OK;
@@ -197,6 +207,19 @@ bmrt_code_t StageContext::runStep(Lane &lane, const Step &step, bmrt_status_t *s
     return runLoop(lane, *step.def->op_as_LoopDef(), status);
   case StepOp::EvalDimDef:
     return evalDim(*step.def->op_as_EvalDimDef(), status);
+  case StepOp::ReadDimDef: {
+    const ReadDimDef &read = *step.def->op_as_ReadDimDef();
+    int64_t value = 0;
+    memcpy(&value, data[read.from()] + read.index() * sizeof(value), sizeof(value));
+    return sizes.setByStep(read.slot(), value, status);
+  }
+  case StepOp::WriteDimDef: {
+    const WriteDimDef &write = *step.def->op_as_WriteDimDef();
+    int64_t value = 0;
+    BMRT_RETURN_IF_ERROR(readDim(write.slot(), value, status));
+    memcpy(data[write.to()] + write.index() * sizeof(value), &value, sizeof(value));
+    return BMRT_OK;
+  }
   case StepOp::CopyDef:
     return copy(lane, step, status);
   case StepOp::RunStreamDef:
@@ -242,14 +265,11 @@ bmrt_code_t StageContext::runLoop(Lane &lane, const LoopDef &loop, bmrt_status_t
 
 bmrt_code_t StageContext::evalDim(const EvalDimDef &def, bmrt_status_t *status) {
   const DimExpression terms(def.terms());
-  int64_t *dims = sizes.dims(), value = -1;
+  const int64_t *dims = sizes.dims();
+  int64_t value = -1;
   if (const int64_t unknown = findUnknownSlot(terms, dims); unknown >= 0) {
     return readDim(uint32_t(unknown), value, status);
   }
-  const DimSlotDef &slot = *stage->dims()->Get(def.slot());
-  if (!evaluate(terms, dims, value) || !isInRange(slot, value)) {
-    return failOutOfRange(slot, value, status);
-  }
-  dims[def.slot()] = value;
-  return BMRT_OK;
+  return evaluate(terms, dims, value) ? sizes.setByStep(def.slot(), value, status)
+                                      : failOutOfRange(*stage->dims()->Get(def.slot()), value, status);
 }

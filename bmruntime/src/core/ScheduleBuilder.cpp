@@ -120,6 +120,10 @@ bool Accesses::ofStep(uint32_t subnet, const StepDef &step, Visit visit) {
   } else if (const CopyDef *copy = step.op_as_CopyDef()) {
     visitTensor(copy->from(), false, visit);
     visitTensor(copy->to(), true, visit);
+  } else if (const ReadDimDef *read = step.op_as_ReadDimDef()) {
+    visitTensor(read->from(), false, visit);
+  } else if (const WriteDimDef *write = step.op_as_WriteDimDef()) {
+    visitTensor(write->to(), true, visit);
   } else if (const CallSubnetDef *called = step.op_as_CallSubnetDef()) {
     return ofSubnet(called->subnet(), visit);
   } else if (const BranchDef *branch = step.op_as_BranchDef()) {
@@ -171,7 +175,10 @@ public:
     case StepOp::LoopDef:
       return kHost | subnets[step.op_as_LoopDef()->body()];
     case StepOp::EvalDimDef:
+    case StepOp::ReadDimDef:
       return kHost | kSetsDims;
+    case StepOp::WriteDimDef:
+      return kHost;
     case StepOp::CopyDef:
       return bit(chipOfCopy(*program.def, *step.op_as_CopyDef()));
     default:

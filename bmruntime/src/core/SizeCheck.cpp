@@ -15,7 +15,6 @@ namespace {
 /// The sizes for which a plan is checked.
 struct SizeCheck {
   const StageDef &stage;
-  const int64_t *dims;
   const uint64_t *bytes;
 
   const char *nameOf(uint32_t slot) const { return stage.tensors()->Get(slot)->name()->c_str(); }
@@ -42,7 +41,7 @@ struct SizeCheck {
                            bytes[copy.from()], nameOf(copy.from()), bytes[copy.to()], nameOf(copy.to()));
   }
 
-  bmrt_code_t checkLaunch(const LaunchDef &launch, const KernelContract &contract, Array<int64_t> &params,
+  bmrt_code_t checkLaunch(const LaunchDef &launch, const KernelContract &contract, const int64_t *params, int64_t tiles,
                           bmrt_status_t *status) const;
 };
 
@@ -59,21 +58,19 @@ bool evaluateSize(const KernelContract &contract, uint32_t index, uint64_t const
   return true;
 }
 
-bmrt_code_t SizeCheck::checkLaunch(const LaunchDef &launch, const KernelContract &contract, Array<int64_t> &params,
-                                   bmrt_status_t *status) const {
-  for (uint32_t i = 0; i < contract.paramCount; ++i) {
-    params[i] = dims[launch.dims()->Get(i)]; // in the range of the slot, which checkContracts has compared
-  }
-  const int64_t tiles = launch.tile_count_slot() < 0 ? launch.tile_count() : dims[launch.tile_count_slot()];
+/// Checks a launch with the values |params| of its dims, which are in the ranges of their slots; checkContracts has
+/// compared these with the kernel's.
+bmrt_code_t SizeCheck::checkLaunch(const LaunchDef &launch, const KernelContract &contract, const int64_t *params,
+                                   int64_t tiles, bmrt_status_t *status) const {
   uint64_t wanted = 0;
-  if (!evaluateSize(contract, 0, contract.head.tiles, params.data(), wanted) || uint64_t(tiles) != wanted) {
+  if (!evaluateSize(contract, 0, contract.head.tiles, params, wanted) || uint64_t(tiles) != wanted) {
     return BMRT_FAIL(status, CORRUPT,
                      "kernel '%.80s' is launched in %" PRId64 " tiles, its code has %" PRIu64 " at these sizes",
                      contract.symbol, tiles, wanted);
   }
   for (uint32_t i = 0; i < contract.head.arg_count; ++i) {
     const uint32_t slot = launch.args()->Get(i);
-    if (!evaluateSize(contract, i + 1, contract.arg(i).bytes, params.data(), wanted) || bytes[slot] < wanted) {
+    if (!evaluateSize(contract, i + 1, contract.arg(i).bytes, params, wanted) || bytes[slot] < wanted) {
       return BMRT_FAIL(status, CORRUPT,
                        "argument %" PRIu32 " of kernel '%.80s' is tensor '%.60s' of %" PRIu64
                        " bytes, its code takes one of %" PRIu64 " at these sizes",
@@ -94,33 +91,95 @@ size_t mostParams(const StageProgram &program) {
   return most;
 }
 
+bool isSetByStep(const StageProgram &program, int64_t slot) {
+  return slot >= 0 && program.dimKinds[size_t(slot)] == DimKind::SetByStep;
+}
+
+bool usesStepDims(const StageProgram &program, uint32_t tensor) {
+  return usesStepDims(program, *program.def->tensors()->Get(tensor));
+}
+
 } // namespace
+
+bool bmrt::core::usesStepDims(const StageProgram &program, const TensorDef &tensor) {
+  for (uint32_t i = 0; i < count(tensor.shape()); ++i) {
+    if (isSetByStep(program, tensor.shape()->Get(i)->slot())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool bmrt::core::usesStepDims(const StageProgram &program, const StepDef &step) {
+  const LaunchDef *launch = step.op_as_LaunchDef();
+  const CopyDef *copy = step.op_as_CopyDef();
+  if (!launch) {
+    return copy && (::usesStepDims(program, copy->from()) || ::usesStepDims(program, copy->to()));
+  }
+  bool found = isSetByStep(program, launch->tile_count_slot());
+  for (uint32_t i = 0; i < count(launch->dims()); ++i) {
+    found = found || isSetByStep(program, launch->dims()->Get(i));
+  }
+  for (uint32_t i = 0; i < count(launch->args()); ++i) {
+    found = found || ::usesStepDims(program, launch->args()->Get(i));
+  }
+  return found;
+}
+
+bmrt_code_t bmrt::core::checkView(const StageProgram &program, uint32_t slot, const uint64_t *bytes,
+                                  bmrt_status_t *status) {
+  return SizeCheck{*program.def, bytes}.checkView(slot, status);
+}
+
+bmrt_code_t bmrt::core::checkStep(const StageProgram &program, const SubnetProgram &subnet, const StepDef &step,
+                                  const int64_t *params, int64_t tiles, const uint64_t *bytes, bmrt_status_t *status) {
+  const SizeCheck check = {*program.def, bytes};
+  const LaunchDef *launch = step.op_as_LaunchDef();
+  const CopyDef *copy = step.op_as_CopyDef();
+  const bool isContracted = launch && subnet.contracts[launch->kernel()].isKnown;
+  bmrt_status_t cause = {};
+  const bmrt_code_t code = copy ? check.checkCopy(*copy, &cause)
+                           : isContracted
+                               ? check.checkLaunch(*launch, subnet.contracts[launch->kernel()], params, tiles, &cause)
+                               : BMRT_OK;
+  if (code == BMRT_OK) {
+    return BMRT_OK;
+  }
+  uint32_t index = 0;
+  while (subnet.def->plan()->Get(index) != &step) {
+    ++index;
+  }
+  return fail(status, code, cause.file, cause.line, "subnet '%.60s' step %" PRIu32 ": %.380s",
+              subnet.def->name()->c_str(), index, cause.message);
+}
 
 bmrt_code_t bmrt::core::checkSizes(const StageProgram &program, const int64_t *dims, const uint64_t *bytes,
                                    bmrt_status_t *status) {
-  const SizeCheck check = {*program.def, dims, bytes};
+  const StageDef &stage = *program.def;
   Array<int64_t> params;
   if (!params.allocate(mostParams(program))) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the dims of a kernel");
   }
-  for (uint32_t i = 0; i < count(program.def->tensors()); ++i) {
-    BMRT_RETURN_IF_ERROR(check.checkView(i, status));
+  for (uint32_t i = 0; i < count(stage.tensors()); ++i) {
+    const int32_t root = stage.tensors()->Get(i)->view_of();
+    if (root >= 0 && !::usesStepDims(program, i) && !::usesStepDims(program, uint32_t(root))) {
+      BMRT_RETURN_IF_ERROR(checkView(program, i, bytes, status));
+    }
   }
   for (const SubnetProgram &subnet : program.subnets) {
     for (uint32_t i = 0; i < count(subnet.def->plan()); ++i) {
       const StepDef &step = *subnet.def->plan()->Get(i);
-      const LaunchDef *launch = step.op_as_LaunchDef();
-      const CopyDef *copy = step.op_as_CopyDef();
-      const bool isContracted = launch && subnet.contracts[launch->kernel()].isKnown;
-      bmrt_status_t cause = {};
-      const bmrt_code_t code = copy ? check.checkCopy(*copy, &cause)
-                               : isContracted
-                                   ? check.checkLaunch(*launch, subnet.contracts[launch->kernel()], params, &cause)
-                                   : BMRT_OK;
-      if (code != BMRT_OK) {
-        return fail(status, code, cause.file, cause.line, "subnet '%.60s' step %" PRIu32 ": %.380s",
-                    subnet.def->name()->c_str(), i, cause.message);
+      if (usesStepDims(program, step)) {
+        continue;
       }
+      const LaunchDef *launch = step.op_as_LaunchDef();
+      for (uint32_t k = 0; launch && k < count(launch->dims()) && k < params.size(); ++k) {
+        params[k] = dims[launch->dims()->Get(k)];
+      }
+      const int64_t tiles = !launch                         ? 0
+                            : launch->tile_count_slot() < 0 ? launch->tile_count()
+                                                            : dims[launch->tile_count_slot()];
+      BMRT_RETURN_IF_ERROR(checkStep(program, subnet, step, params.data(), tiles, bytes, status));
     }
   }
   return BMRT_OK;

@@ -84,7 +84,7 @@ bmrt_code_t bmrt::core::checkInputShapes(const StageDef &stage, const InputShape
 bmrt_code_t bmrt::core::failOutOfRange(const DimSlotDef &slot, int64_t value, bmrt_status_t *status) {
   return BMRT_FAIL(status, INVALID_ARGUMENT,
                    "dimension '%.60s' of the net becomes %" PRId64 ", allowed are multiples of %" PRId64
-                   " from %" PRId64 " to %" PRId64 ": give inputs of other shapes",
+                   " from %" PRId64 " to %" PRId64 ": give other inputs",
                    slot.name()->c_str(), value, slot.divisor(), slot.min(), slot.max());
 }
 
@@ -126,14 +126,33 @@ bmrt_code_t Sizes::create(const StageProgram &newProgram, bmrt_status_t *status)
   if (!vectors.allocate(kRemembered)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the sizes of a stage");
   }
-  for (DimKind kind : program->dimKinds) {
-    hasStepDims |= kind == DimKind::SetByStep;
-  }
+  BMRT_RETURN_IF_ERROR(findStepTensors(status));
   Array<const int64_t *> shapes;
   bool changed = false;
   return shapes.allocate(count(program->def->inputs()))
              ? set({shapes.data(), nullptr}, changed, status)
              : BMRT_FAIL(status, NO_MEMORY, "no memory for the sizes of a stage");
+}
+
+bmrt_code_t Sizes::findStepTensors(bmrt_status_t *status) {
+  const auto &tensors = *program->def->tensors();
+  auto isOne = [&](const TensorDef &tensor) {
+    return usesStepDims(*program, tensor) ||
+           (tensor.view_of() >= 0 && usesStepDims(*program, *tensors.Get(uint32_t(tensor.view_of()))));
+  };
+  uint32_t found = 0;
+  for (const TensorDef *tensor : tensors) {
+    found += isOne(*tensor);
+  }
+  if (!stepTensors.allocate(found)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for the sizes of a stage");
+  }
+  for (uint32_t i = tensors.size(); i-- > 0;) {
+    if (isOne(*tensors.Get(i))) {
+      stepTensors[--found] = i;
+    }
+  }
+  return BMRT_OK;
 }
 
 bmrt_code_t Sizes::set(const InputShapes &shapes, bool &changed, bmrt_status_t *status) {
@@ -214,15 +233,16 @@ void Sizes::bind(Vector &vector, const InputShapes &shapes) const {
 
 /// Computes everything that follows from the dims of inputs, and checks it.
 bmrt_code_t Sizes::complete(Vector &vector, const InputShapes &shapes, bmrt_status_t *status) const {
-  BMRT_RETURN_IF_ERROR(derive(vector, status));
+  BMRT_RETURN_IF_ERROR(derive(vector, 0, status));
   BMRT_RETURN_IF_ERROR(compareDerived(vector, shapes, status));
   BMRT_RETURN_IF_ERROR(measureTensors(vector, status));
   return checkKnown(vector, nullptr) == BMRT_OK ? checkSizes(*program, vector.dims.data(), vector.bytes.data(), status)
                                                 : BMRT_OK;
 }
 
-bmrt_code_t Sizes::derive(Vector &vector, bmrt_status_t *status) const {
-  for (uint32_t i = 0; i < vector.dims.size(); ++i) {
+/// Computes the derived dims from slot |first| on whose terms are known.
+bmrt_code_t Sizes::derive(Vector &vector, uint32_t first, bmrt_status_t *status) const {
+  for (uint32_t i = first; i < vector.dims.size(); ++i) {
     const DimSlotDef &slot = *program->def->dims()->Get(i);
     const DimExpression terms(slot.terms());
     if (terms.size() == 0 || findUnknownSlot(terms, vector.dims.data()) >= 0) {
@@ -306,9 +326,35 @@ bmrt_code_t Sizes::beginRun(bmrt_status_t *status) {
 }
 
 void Sizes::forgetStepDims(Vector &vector) const {
-  for (uint32_t i = 0; hasStepDims && i < vector.dims.size(); ++i) {
+  for (uint32_t i = 0; i < vector.dims.size(); ++i) {
     if (program->dimKinds[i] == DimKind::SetByStep) {
       vector.dims[i] = -1;
     }
   }
+  for (uint32_t slot : stepTensors) {
+    vector.bytes[slot] = currentBytes(*program->def->tensors()->Get(slot), vector.dims.data());
+  }
+}
+
+bmrt_code_t Sizes::setByStep(uint32_t slot, int64_t value, bmrt_status_t *status) {
+  const DimSlotDef &def = *program->def->dims()->Get(slot);
+  if (!isInRange(def, value)) {
+    return failOutOfRange(def, value, status);
+  }
+  current->dims[slot] = value;
+  BMRT_RETURN_IF_ERROR(derive(*current, slot + 1, status));
+  for (uint32_t tensor : stepTensors) {
+    current->bytes[tensor] = currentBytes(*program->def->tensors()->Get(tensor), current->dims.data());
+  }
+  for (uint32_t tensor : stepTensors) {
+    if (isKnown(*program->def->tensors()->Get(tensor), current->dims.data())) {
+      BMRT_RETURN_IF_ERROR(checkView(*program, tensor, current->bytes.data(), status));
+    }
+  }
+  return BMRT_OK;
+}
+
+uint64_t Sizes::boundBytesOf(uint32_t slot) const {
+  const TensorDef &def = *program->def->tensors()->Get(slot);
+  return current && usesStepDims(*program, def) ? def.bytes() : bytesOf(slot);
 }

@@ -43,8 +43,13 @@ public:
   bmrt_code_t set(const InputShapes &shapes, bool &changed, bmrt_status_t *status);
 
   /// Returns the values by slot, -1 for unknown values; null if the stage has no dim slots.
-  int64_t *dims() { return current ? current->dims.data() : nullptr; }
   const int64_t *dims() const { return current ? current->dims.data() : nullptr; }
+  /// Sets dim |slot| to |value| for a step, and everything that follows from it.
+  bmrt_code_t setByStep(uint32_t slot, int64_t value, bmrt_status_t *status);
+  /// Returns the bytes that memory of the caller for tensor |slot| must have: the largest size if steps set dims of it.
+  uint64_t boundBytesOf(uint32_t slot) const;
+  /// Returns the stored bytes of all tensors by slot; the stage must have dim slots.
+  const uint64_t *bytes() const { return current->bytes.data(); }
   /// Returns the stored bytes of tensor |slot|; the largest possible size while a dim is unknown, or if a step sets it.
   uint64_t bytesOf(uint32_t slot) const {
     return current ? current->bytes[slot] : program->def->tensors()->Get(slot)->bytes();
@@ -60,11 +65,12 @@ private:
     bool isValid = false;
   };
 
+  bmrt_code_t findStepTensors(bmrt_status_t *status);
   Vector &findOldest();
   Vector *findSame(const Vector &wanted);
   void bind(Vector &vector, const InputShapes &shapes) const;
   bmrt_code_t complete(Vector &vector, const InputShapes &shapes, bmrt_status_t *status) const;
-  bmrt_code_t derive(Vector &vector, bmrt_status_t *status) const;
+  bmrt_code_t derive(Vector &vector, uint32_t first, bmrt_status_t *status) const;
   bmrt_code_t compareDerived(const Vector &vector, const InputShapes &shapes, bmrt_status_t *status) const;
   bmrt_code_t measureTensors(Vector &vector, bmrt_status_t *status) const;
   bmrt_code_t checkKnown(const Vector &vector, bmrt_status_t *status) const;
@@ -75,7 +81,7 @@ private:
   Array<Vector> vectors;
   Vector *current = nullptr; ///< null if the stage has no dim slots
   uint64_t uses = 0;
-  bool hasStepDims = false;
+  Array<uint32_t> stepTensors; ///< tensors with dims of steps, and the views of such tensors
 };
 
 } // namespace bmrt::core

@@ -127,7 +127,7 @@ bmrt_code_t StageContext::setInputShapes(const InputShapes &shapes, bmrt_status_
 }
 
 bmrt_code_t StageContext::bind(Port &port, void *pointer, uint64_t bytes, bmrt_status_t *status) {
-  const uint64_t expected = sizes.bytesOf(port.slot);
+  const uint64_t expected = sizes.boundBytesOf(port.slot);
   if (pointer && bytes != expected && (port.isInput || bytes != port.def->bytes())) {
     return BMRT_FAIL(status, INVALID_ARGUMENT, "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64,
                      port.def->name()->c_str(), bytes, expected);

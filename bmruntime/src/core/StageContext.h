@@ -109,6 +109,7 @@ private:
   bmrt_code_t endWatchedStep(Lane &lane, uint32_t step, uint64_t start, bmrt_status_t *status);
   bmrt_code_t runStep(Lane &lane, const Step &step, bmrt_status_t *status);
   bmrt_code_t runLaunch(const Step &step, bmrt_status_t *status);
+  bmrt_code_t checkStepDims(const Step &step, int64_t tiles, bmrt_status_t *status) const;
   bmrt_code_t readDim(uint32_t slot, int64_t &value, bmrt_status_t *status) const;
   bmrt_code_t runTimed(const Step &step, const bmrt_stream_t &call, bmrt_status_t *status);
   bmrt_code_t runStream(Lane &lane, const Step &step, bmrt_status_t *status);

@@ -23,6 +23,8 @@ const char *kindName(StepOp kind) {
   case StepOp::LoopDef:
     return "loop";
   case StepOp::EvalDimDef:
+  case StepOp::ReadDimDef:
+  case StepOp::WriteDimDef:
     return "dim";
   case StepOp::CopyDef:
     return "copy";

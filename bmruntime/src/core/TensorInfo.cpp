@@ -42,6 +42,16 @@ void bmrt::core::describeTensor(const TensorDef &def, const int64_t *dims, bmrt_
   out.preprocess = def.preprocess() ? def.preprocess()->c_str() : nullptr;
 }
 
+bool bmrt::core::isKnown(const TensorDef &def, const int64_t *dims) {
+  for (uint32_t i = 0; def.shape() && i < def.shape()->size(); ++i) {
+    const int32_t slot = def.shape()->Get(i)->slot();
+    if (slot >= 0 && (!dims || dims[slot] < 0)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 uint64_t bmrt::core::currentBytes(const TensorDef &def, const int64_t *dims) {
   const uint32_t rank = def.shape() ? def.shape()->size() : 0;
   int64_t shape[BMRT_MAX_RANK];

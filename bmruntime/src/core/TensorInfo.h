@@ -11,6 +11,8 @@ namespace bmrt::core {
 /// Describes |def|. |dims| holds the values of the stage's dim slots, -1 for unknown; null means that all are unknown.
 void describeTensor(const bmodel::TensorDef &def, const int64_t *dims, bmrt_tensor_info_t &out);
 
+/// Returns true if all dims of |def| are known.
+bool isKnown(const bmodel::TensorDef &def, const int64_t *dims);
 /// Returns the stored bytes of |def| for the dim values |dims|; the largest possible size while one of them is unknown.
 uint64_t currentBytes(const bmodel::TensorDef &def, const int64_t *dims);
 

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- DataSizes_test.cpp - Sizes that a run reads from its data ----------===//
+#include "SizedModel.h"
+
+#include <functional>
+
+using namespace bmodel;
+using namespace bmrt;
+using namespace bmrt::cts;
+
+namespace {
+
+/// Reads the dim c from the input `count` and computes the output p [c, ceil(w / 2)] from the first c rows of s.
+struct DataSizedModel : SizedModel {
+  DataSizedModel() {
+    c = addDim(stage(), "c", {0, 17});
+    areaOfP = addDerivedDim(stage(), "c*w/2", {slotTerm(c), slotTerm(half), opTerm(DimOp::Mul)}, {0, 17 * 17});
+    count = addTensor(stage(), "count", DType::I64, std::vector<int64_t>{2});
+    tensor(count).role = TensorRole::Input, tensor(count).place = Place::Caller;
+    written = addTensor(stage(), "written", DType::I64, std::vector<int64_t>{2});
+    tensor(written).role = TensorRole::Output, tensor(written).place = Place::Caller;
+    front = add("front", {c, w}, TensorRole::Workspace, Place::Workspace);
+    tensor(front).view_of = int32_t(s);
+    p = add("p", {c, half}, TensorRole::Output, Place::Caller);
+    q = add("q", {c, half}, TensorRole::Output, Place::Caller);
+    stage().inputs.push_back(count);
+    stage().outputs.insert(stage().outputs.end(), {p, q, written});
+    ReadDimDefT readDim;
+    readDim.slot = c, readDim.from = count, readDim.index = 1;
+    addStep(readDim);
+    addLaunch(subnet(), addKernel(subnet(), "add_pairs", 3), {front, t, p}, {c, m}, slotDim(stage(), areaOfP), {p});
+    CopyDefT copy;
+    copy.from = p, copy.to = q;
+    addStep(copy);
+    for (uint64_t index : {0, 1}) {
+      WriteDimDefT writeDim;
+      writeDim.slot = index ? areaOfP : c, writeDim.to = written, writeDim.index = index;
+      addStep(writeDim);
+    }
+  }
+
+  template <typename Op>
+  void addStep(Op op) {
+    subnet().plan.push_back(std::make_unique<StepDefT>());
+    subnet().plan.back()->op.Set(std::move(op));
+  }
+  ReadDimDefT &read() { return *subnet().plan[3]->op.AsReadDimDef(); }
+  LaunchDefT &dataLaunch() { return *subnet().plan[4]->op.AsLaunchDef(); }
+  WriteDimDefT &lastWrite() { return *subnet().plan[7]->op.AsWriteDimDef(); }
+
+  uint32_t c, areaOfP, count, written, front, p, q;
+};
+
+constexpr int64_t kRows = 5, kColumns = 9;
+
+struct RunResult {
+  bmrt_code_t code;
+  std::string message;
+};
+
+/// Runs at 5 x 9 with |c| rows.
+RunResult runWith(Net &net, int64_t c, std::vector<float> &x, std::vector<float> &t) {
+  const int64_t xShape[] = {kRows, kColumns}, tShape = kRows + kColumns / 3, two = 2,
+                *shapes[] = {xShape, &tShape, &two};
+  const uint32_t ranks[] = {2, 1, 1};
+  check(bmrt_context_set_input_shapes, net.get(), shapes, ranks, 3u);
+  x = someInput(size_t(kRows * kColumns)), t = someInput(size_t(tShape));
+  const int64_t counts[] = {-5, c};
+  net.setInput("x", x.data(), x.size() * 4);
+  net.setInput("t", t.data(), t.size() * 4);
+  net.setInput("count", counts, sizeof(counts));
+  bmrt_status_t status = {};
+  const bmrt_code_t code = bmrt_context_run(net.get(), &status);
+  return {code, status.message};
+}
+
+void expectRows(Net &net, int64_t c) {
+  std::vector<float> x, t;
+  const RunResult run = runWith(net, c, x, t);
+  ASSERT_EQ(run.code, BMRT_OK) << run.message;
+  x.resize(size_t(c * kColumns)), t.resize(size_t(c + kColumns / 3));
+  const std::vector<float> wanted = sizedResult(x, t, c, kColumns);
+  for (uint32_t output : {2, 3}) {
+    const bmrt_tensor_info_t info = net.outputs()[output];
+    EXPECT_EQ(std::vector<int64_t>(info.shape, info.shape + info.rank), (std::vector<int64_t>{c, 5}));
+    EXPECT_EQ(info.bytes, wanted.size() * 4);
+    const float *data = net.output<float>(info.name);
+    EXPECT_EQ(std::vector<float>(data, data + wanted.size()), wanted);
+  }
+  EXPECT_EQ(net.output<int64_t>("written")[0], c);
+  EXPECT_EQ(net.output<int64_t>("written")[1], c * 5);
+}
+
+TEST(DataSizes, OutputsHaveTheirTrueSize) {
+  DataSizedModel model;
+  Net net(openWritten(model, "data-sizes.bmodel"));
+  for (int64_t c : {3, 5, 0, 1, 4}) {
+    expectRows(net, c);
+  }
+}
+
+TEST(DataSizes, ValuesOutsideTheRangeEndTheRun) {
+  DataSizedModel model;
+  Net net(openWritten(model, "data-sizes.bmodel"));
+  std::vector<float> x, t;
+  for (int64_t c : {int64_t(-1), int64_t(18), INT64_MAX, INT64_MIN}) {
+    const RunResult run = runWith(net, c, x, t);
+    EXPECT_EQ(run.code, BMRT_INVALID_ARGUMENT);
+    EXPECT_NE(run.message.find("dimension 'c' of the net becomes " + std::to_string(c)), std::string::npos)
+        << run.message;
+    expectRows(net, 2);
+  }
+}
+
+TEST(DataSizes, ViewsStayInsideTheirTensors) {
+  DataSizedModel model;
+  Net net(openWritten(model, "data-sizes.bmodel"));
+  std::vector<float> x, t;
+  const RunResult run = runWith(net, kRows + 1, x, t);
+  EXPECT_EQ(run.code, BMRT_CORRUPT);
+  EXPECT_NE(run.message.find("tensor 'front' of 216 bytes at 0 exceeds the 180 bytes of 's'"), std::string::npos)
+      << run.message;
+  expectRows(net, kRows);
+}
+
+/// The next run may produce more rows than the last one.
+TEST(DataSizes, BuffersOfTheCallerHaveTheLargestSize) {
+  DataSizedModel model;
+  Net net(openWritten(model, "data-sizes.bmodel"));
+  expectRows(net, 2);
+  std::vector<float> p(17 * 17, -1);
+  EXPECT_THROW(net.setOutput("p", p.data(), 2 * 5 * 4), Error);
+  net.setOutput("p", p.data(), p.size() * 4);
+  expectRows(net, 3);
+  EXPECT_EQ(p[14 + 1], -1);
+  expectRows(net, 5);
+  EXPECT_NE(p[14 + 1], -1);
+}
+
+struct Case {
+  const char *name;
+  std::function<void(DataSizedModel &)> alter;
+  const char *message;
+};
+
+void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
+
+const Case cases[] = {
+    {"Tiles", [](DataSizedModel &m) { m.dataLaunch().tile_count_slot = int32_t(m.tiles); },
+     "step 4: kernel 'add_pairs' is launched in 25 tiles, its code has 15 at these sizes"},
+    {"Rows", [](DataSizedModel &m) { m.dataLaunch().dims[0] = m.n; },
+     "step 4: kernel 'add_pairs' is launched in 15 tiles, its code has 25 at these sizes"},
+    {"Argument", [](DataSizedModel &m) { m.dataLaunch().args[1] = m.b; },
+     "step 4: argument 1 of kernel 'add_pairs' is tensor 'b' of 12 bytes, its code takes one of 24 at these sizes"},
+    {"Copy", [](DataSizedModel &m) { m.tensor(m.q).shape = {slotDim(m.stage(), m.n), slotDim(m.stage(), m.half)}; },
+     "step 5: a copy of the 60 bytes of 'p' to the 100 bytes of 'q'"},
+    {"TooEarly", [](DataSizedModel &m) { std::swap(m.subnet().plan[3], m.subnet().plan[4]); },
+     "dimension 'c' of the net is not known when a step needs it"},
+    {"ReadsBeyondTheEnd", [](DataSizedModel &m) { m.read().index = 2; }, "element 2 of source of a dim 'count'"},
+    {"ReadsFloats", [](DataSizedModel &m) { m.read().from = m.b; }, "'b' is not an I64 tensor of constant size"},
+    {"ReadsNoTensor", [](DataSizedModel &m) { m.read().from = 99; }, "source of a dim is tensor 99"},
+    {"SetsNoDim", [](DataSizedModel &m) { m.read().slot = 99; }, "target is dim slot 99"},
+    {"SetsADimOfAnInput", [](DataSizedModel &m) { m.read().slot = m.n; }, "a step changes dimension 0 of input 'x'"},
+    {"SetsADerivedDim", [](DataSizedModel &m) { m.read().slot = m.areaOfP; },
+     "a step sets dim 'c*w/2', which follows from other dims"},
+    {"WritesBeyondTheEnd", [](DataSizedModel &m) { m.lastWrite().index = uint64_t(1) << 61; },
+     "of target of a dim 'written', which has 2"},
+    {"WritesAnInput", [](DataSizedModel &m) { m.lastWrite().to = m.count; }, "target of a dim 'count' is an input"},
+    {"WritesNoDim", [](DataSizedModel &m) { m.lastWrite().slot = 99; }, "source is dim slot 99"},
+};
+
+class DataSizeContract : public testing::TestWithParam<Case> {};
+
+TEST_P(DataSizeContract, IsHeld) {
+  DataSizedModel model;
+  GetParam().alter(model);
+  const std::string path = bmodel::test::temporaryPath("data-size-contract.bmodel");
+  std::string message = model.write(path);
+  if (message.empty()) {
+    Net net{Model(path)};
+    std::vector<float> x, t;
+    message = runWith(net, 3, x, t).message;
+  }
+  EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(DataSizeContract, DataSizeContract, testing::ValuesIn(cases),
+                         [](const auto &info) { return info.param.name; });
+
+} // namespace
