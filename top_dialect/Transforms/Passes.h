@@ -29,6 +29,12 @@ struct TopPipelineOptions : mlir::PassPipelineOptions<TopPipelineOptions> {
 /// fold weights. The results stay the same up to the re-association of floating-point sums.
 void buildTopPipeline(mlir::OpPassManager &pm, const TopPipelineOptions &options);
 
+/// Returns true for top.if and top.loop.
+bool isControlFlow(mlir::Operation *op);
+
+/// Returns true if |root| contains an op for which isControlFlow() is true.
+bool hasControlFlow(mlir::Operation *root);
+
 /// Registers every pass as `--top-...` and the pipeline as `--top-pipeline`.
 void registerTopTransforms();
 

@@ -246,4 +246,21 @@ def DcePass : Top_Pass<"top-dce"> {
   ];
 }
 
+def OutlineRegionsPass : Top_Pass<"top-outline-regions"> {
+  let summary = "Move the ops around and within run-time control flow to functions";
+  let description = [{
+    Before: functions with top.if or top.loop.
+    After: each run of ops between two of these is a private function, in the function's block and in the regions. What
+    remains is calls, control flow and constants. Captured and carried values are arguments of the new functions, so
+    every later pass sees functions of one block without regions.
+    ```
+    %r = top.if %c { %a = f(%x) yield %a } else { yield %x }
+        ==> %r = top.if %c { %a = call @"if.then"(%x) yield %a } else { yield %x }
+    ```
+    Tensors that a loop stacks become carried values in which each pass writes a slice. Functions without control flow
+    do not change.
+  }];
+  let statistics = [Statistic<"outlined", "outlined", "Functions created">];
+}
+
 #endif // TOP_PASSES
