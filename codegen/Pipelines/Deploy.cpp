@@ -4,6 +4,7 @@
 
 #include "bmodel/properties.h"
 #include "codegen/Partition/Outline.h"
+#include "codegen/Pipelines/Parts.h"
 #include "codegen/Pipelines/PlantFault.h"
 #include "codegen/Pipelines/StagePlanner.h"
 #include "codegen/Target/IrDump.h"
@@ -19,6 +20,7 @@
 #include "top_dialect/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
+#include <deque>
 
 using namespace mlir;
 
@@ -32,52 +34,80 @@ void buildLowering(OpPassManager &manager, const Target &first, const std::strin
 
 namespace {
 
+/// A part with its split into subnets.
+struct SplitPart {
+  SplitPart(const ModelPart &part, partition::Partition::Targets targets)
+      : partition(part.function, targets), planned{part.name, part.function, &partition} {}
+  SplitPart(const SplitPart &) = delete;
+  SplitPart &operator=(const SplitPart &) = delete;
+
+  partition::Partition partition;
+  PlannedPart planned;
+  std::vector<partition::Outlined> outlined; ///< by subnet
+};
+
 /// Compiles one model from device ops on.
 class Deployment {
 public:
-  Deployment(func::FuncOp function, const DeployOptions &options, const PhaseObserver &observer)
-      : function(function), options(options), observer(observer) {}
+  Deployment(func::FuncOp function, ArrayRef<ModelPart> parts, const DeployOptions &options,
+             const PhaseObserver &observer);
 
   llvm::Error run(DeployResult &result);
 
 private:
-  llvm::Error compile(partition::Partition &partition, std::vector<InstrumentedTensor> &instrumented);
-  llvm::Error outline(const partition::Partition &partition, std::vector<InstrumentedTensor> &instrumented);
-  llvm::Expected<bool> compileTarget(uint32_t target, partition::Partition &partition);
+  llvm::Error compile(std::vector<InstrumentedTensor> &instrumented);
+  llvm::Error outline(SplitPart &part, std::vector<InstrumentedTensor> &instrumented);
+  llvm::Expected<bool> compileTarget(uint32_t target);
   llvm::Error checkStrict(const partition::Partition &partition) const;
-  llvm::Error writeDeviceMlir(const partition::Partition &partition);
-  void fillResult(const partition::Partition &partition, const PlannedModel &planned, DeployResult &result) const;
-  SubnetResult describe(const partition::Subnet &subnet, std::optional<double> seconds) const;
+  llvm::Error writeDeviceMlir();
+  void fillResult(ArrayRef<PlannedPart> planned, const PlannedModel &model, DeployResult &result) const;
+  SubnetResult describe(const partition::Subnet &subnet, std::string name, std::optional<double> seconds) const;
+  std::optional<std::vector<std::string>> findExceptions() const;
   bool hasChoice() const { return options.targets.size() > 1; }
   bool isOnlyReader() const;
+  /// Returns true if the first target runs the model in one subnet.
+  bool isWhole() const { return parts.size() == 1 && parts.front().partition.isWhole(); }
 
   func::FuncOp function;
   const DeployOptions &options;
   const PhaseObserver &observer;
-  std::vector<partition::Outlined> outlined;          ///< by subnet
+  std::deque<SplitPart> parts;
   std::vector<std::optional<TargetProgram>> programs; ///< by target
 };
+
+Deployment::Deployment(func::FuncOp function, ArrayRef<ModelPart> parts, const DeployOptions &options,
+                       const PhaseObserver &observer)
+    : function(function), options(options), observer(observer) {
+  if (hasChoice()) {
+    observer.begin("survey");
+  }
+  for (const ModelPart &part : parts) {
+    this->parts.emplace_back(part, options.targets);
+  }
+}
 
 /// Returns true if nothing reads the weights of the whole function once its only subnet is outlined: there is no other
 /// target for which the function may be split again, and no result of the model is a constant.
 bool Deployment::isOnlyReader() const {
   func::FuncOp whole = function;
-  return !hasChoice() && llvm::none_of(whole.getBody().front().getTerminator()->getOperands(),
-                                       [](Value result) { return bool(device::getConstantRoot(result)); });
+  return !hasChoice() && parts.size() == 1 &&
+         llvm::none_of(whole.getBody().front().getTerminator()->getOperands(),
+                       [](Value result) { return bool(device::getConstantRoot(result)); });
 }
 
-/// Outlines each subnet as a function and runs the passes of its target on it.
-llvm::Error Deployment::outline(const partition::Partition &partition, std::vector<InstrumentedTensor> &instrumented) {
-  outlined.clear();
-  for (const partition::Subnet &subnet : partition.subnets()) {
-    partition::Outlined &each =
-        outlined.emplace_back(partition::outline(function, subnet.ops, subnet.inputs, subnet.outputs));
+/// Outlines each subnet of a part as a function and runs the passes of its target on it.
+llvm::Error Deployment::outline(SplitPart &part, std::vector<InstrumentedTensor> &instrumented) {
+  part.outlined.clear();
+  for (const partition::Subnet &subnet : part.partition.subnets()) {
+    partition::Outlined &each = part.outlined.emplace_back(
+        partition::outline(part.planned.function, subnet.ops, subnet.inputs, subnet.outputs));
     std::optional<top::SoleHolder> holder;
     if (isOnlyReader()) {
       holder.emplace(*each.module);
     }
     PassManager passes(function.getContext());
-    watch(passes, options.targets[subnet.target]->name() + "-" + subnet.name, options.compile.observeIr);
+    watch(passes, options.targets[subnet.target]->name() + "-" + part.planned.nameOf(subnet),
+          options.compile.observeIr);
     options.targets[subnet.target]->buildPasses(passes, options.compile);
     if (failed(passes.run(*each.module))) {
       std::string form = "for chip " + options.targets[subnet.target]->name();
@@ -93,14 +123,16 @@ llvm::Error Deployment::outline(const partition::Partition &partition, std::vect
   return llvm::Error::success();
 }
 
-/// Compiles the subnets of a target. Returns false if the target rejected ops that the partition did not know of.
-llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Partition &partition) {
+/// Compiles the subnets of a target. Returns false if the target rejected ops that the partitions did not know of.
+llvm::Expected<bool> Deployment::compileTarget(uint32_t target) {
   std::vector<Subnet> subnets;
-  std::vector<const partition::Outlined *> sources;
-  for (auto [subnet, each] : llvm::zip_equal(partition.subnets(), outlined)) {
-    if (subnet.target == target) {
-      subnets.push_back({subnet.name, each.function, partition.isWhole()});
-      sources.push_back(&each);
+  std::vector<std::pair<partition::Partition *, const partition::Outlined *>> sources;
+  for (SplitPart &part : parts) {
+    for (auto [subnet, each] : llvm::zip_equal(part.partition.subnets(), part.outlined)) {
+      if (subnet.target == target) {
+        subnets.push_back({part.planned.nameOf(subnet), each.function, isWhole()});
+        sources.emplace_back(&part.partition, &each);
+      }
     }
   }
   if (subnets.empty()) {
@@ -117,10 +149,10 @@ llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Parti
   }
   bool isNew = false;
   for (UnsupportedOp &unsupportedOp : unsupportedOps) {
-    for (const partition::Outlined *source : unsupportedOp.op ? ArrayRef(sources) : ArrayRef(sources).take_front(0)) {
+    for (auto [partition, source] : unsupportedOp.op ? ArrayRef(sources) : ArrayRef(sources).take_front(0)) {
       if (source->function->isProperAncestor(unsupportedOp.op)) {
         Operation *op = partition::originOf(*source, unsupportedOp.op);
-        isNew |= op && partition.reject(target, op, unsupportedOp.reason);
+        isNew |= op && partition->reject(target, op, unsupportedOp.reason);
       }
     }
     if (!unsupportedOp.op) {
@@ -131,25 +163,27 @@ llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Parti
                : top::unsupported("chip '" + options.targets[target]->name() + "' cannot run the model");
 }
 
-llvm::Error Deployment::compile(partition::Partition &partition, std::vector<InstrumentedTensor> &instrumented) {
+llvm::Error Deployment::compile(std::vector<InstrumentedTensor> &instrumented) {
   for (bool done = false; !done;) {
     if (hasChoice()) {
       observer.begin("partition");
     }
-    if (llvm::Error error = partition.decide()) {
-      return error;
-    }
-    if (llvm::Error error = checkStrict(partition)) {
-      return error;
-    }
-    if (llvm::Error error = outline(partition, instrumented)) {
-      return error;
+    for (SplitPart &part : parts) {
+      if (llvm::Error error = part.partition.decide()) {
+        return error;
+      }
+      if (llvm::Error error = checkStrict(part.partition)) {
+        return error;
+      }
+      if (llvm::Error error = outline(part, instrumented)) {
+        return error;
+      }
     }
     programs.clear();
     programs.resize(options.targets.size());
     done = true;
     for (uint32_t target = 0; done && target < options.targets.size(); ++target) {
-      llvm::Expected<bool> compiled = compileTarget(target, partition);
+      llvm::Expected<bool> compiled = compileTarget(target);
       if (!compiled) {
         return compiled.takeError();
       }
@@ -175,25 +209,38 @@ llvm::Error Deployment::checkStrict(const partition::Partition &partition) const
                           "' cannot run the whole model: " + text);
 }
 
-llvm::Error Deployment::writeDeviceMlir(const partition::Partition &partition) {
+llvm::Error Deployment::writeDeviceMlir() {
   if (options.deviceMlir.empty()) {
     return llvm::Error::success();
   }
-  if (partition.isWhole()) {
-    return writeText(*outlined.front().module, options.deviceMlir);
+  if (isWhole()) {
+    return writeText(*parts.front().outlined.front().module, options.deviceMlir);
   }
-  // Write the whole function, because layouts and addresses differ from subnet to subnet.
-  for (const partition::Subnet &subnet : partition.subnets()) {
-    for (Operation *op : subnet.ops) {
-      op->setAttr("device.subnet", StringAttr::get(function.getContext(), subnet.name));
+  // Write the whole functions, because layouts and addresses differ from subnet to subnet.
+  OwningOpRef<ModuleOp> several;
+  for (SplitPart &part : parts) {
+    for (const partition::Subnet &subnet : part.partition.subnets()) {
+      for (Operation *op : subnet.ops) {
+        op->setAttr("device.subnet", StringAttr::get(function.getContext(), part.planned.nameOf(subnet)));
+      }
+    }
+    if (part.planned.function != function) {
+      several = several ? std::move(several) : OwningOpRef<ModuleOp>(ModuleOp::create(function.getLoc()));
+      func::FuncOp copy = part.planned.function.clone();
+      copy.setName(part.planned.name);
+      several->push_back(copy);
     }
   }
-  return writeText(function->getParentOfType<ModuleOp>(), options.deviceMlir);
+  if (several) {
+    several->push_back(function.clone());
+  }
+  return writeText(several ? *several : function->getParentOfType<ModuleOp>(), options.deviceMlir);
 }
 
-SubnetResult Deployment::describe(const partition::Subnet &subnet, std::optional<double> seconds) const {
+SubnetResult Deployment::describe(const partition::Subnet &subnet, std::string name,
+                                  std::optional<double> seconds) const {
   SubnetResult result;
-  result.name = subnet.name, result.target = subnet.target, result.seconds = seconds.value_or(subnet.seconds);
+  result.name = std::move(name), result.target = subnet.target, result.seconds = seconds.value_or(subnet.seconds);
   for (Operation *op : subnet.ops) {
     result.ops += !isa<device::ReshapeOp>(op);
     result.macs += partition::countMacs(op);
@@ -208,44 +255,56 @@ SubnetResult Deployment::describe(const partition::Subnet &subnet, std::optional
   return result;
 }
 
-void Deployment::fillResult(const partition::Partition &partition, const PlannedModel &planned,
-                            DeployResult &result) const {
-  result.workspaceBytes = planned.workspaceBytes, result.workspaceLowerBound = planned.workspaceLowerBound;
-  result.codeBytes = planned.bytesOf(bmodel::SegmentKind::Code);
-  result.constantBytes = planned.bytesOf(bmodel::SegmentKind::Constants);
-  std::vector<size_t> next(options.targets.size());
-  for (auto [number, subnet] : llvm::enumerate(partition.subnets())) {
-    const TargetProgram &program = *planned.programs[subnet.target];
-    result.subnets.push_back(describe(subnet, program.subnets[next[subnet.target]++].seconds));
-    result.transferredBytes += result.subnets.back().inputBytes;
-    result.handOverSeconds += partition.handOverSeconds(number);
-    for (const partition::MovedOp &moved : partition.movedOps()) {
-      if (llvm::is_contained(subnet.ops, moved.op)) {
-        result.movedOps.push_back({top::getDisplayName(moved.op->getLoc()), moved.op->getName().getStringRef().str(),
-                                   moved.reason, subnet.name, moved.isUnsupported, partition::countMacs(moved.op)});
+void Deployment::fillResult(ArrayRef<PlannedPart> planned, const PlannedModel &model, DeployResult &result) const {
+  result.workspaceBytes = model.workspaceBytes, result.workspaceLowerBound = model.workspaceLowerBound;
+  result.codeBytes = model.bytesOf(bmodel::SegmentKind::Code);
+  result.constantBytes = model.bytesOf(bmodel::SegmentKind::Constants);
+  for (const PlannedPart &part : planned) {
+    for (auto [number, subnet] : llvm::enumerate(part.partition->subnets())) {
+      const TargetProgram &program = *model.programs[subnet.target];
+      result.subnets.push_back(describe(subnet, part.nameOf(subnet), program.subnets[part.programs[number]].seconds));
+      result.transferredBytes += result.subnets.back().inputBytes;
+      result.handOverSeconds += part.partition->handOverSeconds(number);
+      for (const partition::MovedOp &moved : part.partition->movedOps()) {
+        if (llvm::is_contained(subnet.ops, moved.op)) {
+          result.movedOps.push_back({top::getDisplayName(moved.op->getLoc()), moved.op->getName().getStringRef().str(),
+                                     moved.reason, part.nameOf(subnet), moved.isUnsupported,
+                                     partition::countMacs(moved.op)});
+        }
       }
     }
   }
-  for (const std::optional<TargetProgram> &program : planned.programs) {
+  for (const std::optional<TargetProgram> &program : model.programs) {
     for (const auto &[key, value] : program ? program->report : llvm::json::Object()) {
       result.report[key] = value;
     }
   }
 }
 
-llvm::Error Deployment::run(DeployResult &result) {
-  if (hasChoice()) {
-    observer.begin("survey");
+/// Returns the nodes whose bits may differ between engines; nothing if a part does not promise equal bits.
+std::optional<std::vector<std::string>> Deployment::findExceptions() const {
+  std::optional<std::vector<std::string>> found(std::in_place);
+  for (const SplitPart &part : parts) {
+    std::optional<std::vector<std::string>> some = device::exceptionsOf(part.planned.function);
+    if (!some) {
+      return std::nullopt;
+    }
+    llvm::append_range(*found, *some);
   }
-  std::optional<partition::Partition> partition(std::in_place, function, options.targets);
-  if (llvm::Error error = compile(*partition, result.instrumented)) {
+  return found;
+}
+
+llvm::Error Deployment::run(DeployResult &result) {
+  if (llvm::Error error = compile(result.instrumented)) {
     return error;
   }
-  if (llvm::Error error = writeDeviceMlir(*partition)) {
+  if (llvm::Error error = writeDeviceMlir()) {
     return error;
   }
   observer.begin("write");
-  llvm::Expected<PlannedModel> planned = planStage(function, *partition, std::move(programs));
+  auto plannedParts = llvm::map_to_vector(parts, [](const SplitPart &part) { return part.planned; });
+  numberPrograms(plannedParts);
+  llvm::Expected<PlannedModel> planned = planStage(function, plannedParts, options.targets, std::move(programs));
   if (!planned) {
     return planned.takeError();
   }
@@ -253,7 +312,7 @@ llvm::Error Deployment::run(DeployResult &result) {
     addScales(*planned->model.nets.front()->stages.front(), *result.quantization);
   }
   addOutputOrigins(*planned->model.nets.front()->stages.front(), result.outputOrigins);
-  result.exceptions = device::exceptionsOf(function);
+  result.exceptions = findExceptions();
   addExactness(planned->model, result.exceptions);
   if (options.compile.preserveLayers) {
     planned->model.properties.push_back(std::make_unique<bmodel::PropertyDefT>());
@@ -263,7 +322,7 @@ llvm::Error Deployment::run(DeployResult &result) {
   if (!message.empty()) {
     return llvm::createStringError("failed to write '" + options.output + "': " + message);
   }
-  fillResult(*partition, *planned, result);
+  fillResult(plannedParts, *planned, result);
   return llvm::Error::success();
 }
 
@@ -291,20 +350,55 @@ static std::string requantisationOf(const DeployOptions &options) {
   return options.requantisation.empty() ? options.targets.front()->requantisations().front() : options.requantisation;
 }
 
-/// Removes the quantize/dequantize pairs again and reports the rest of the model; for a model in |known| reports only
+/// Removes the quantize/dequantize pairs again and reports the rest of the part; for a model in |known| reports only
 /// that.
 static void instrument(func::FuncOp function, quant::StripQDQ &stripQDQ, ArrayRef<std::string> known,
                        DeployResult &result) {
-  result.forms = stripQDQ.run();
+  llvm::append_range(result.forms, stripQDQ.run());
   top::nameEveryTensor(function);
   if (result.quantization) {
-    result.contents = top::hashContents(function->getParentOfType<ModuleOp>());
+    result.contents += top::hashContents(function->getParentOfType<ModuleOp>());
     result.isKnown = llvm::is_contained(known, result.contents);
   }
   if (!result.isKnown) {
-    result.instrumented = listInstrumented(function);
-    result.logits = listLogits(function);
+    llvm::append_range(result.instrumented, listInstrumented(function));
+    llvm::append_range(result.logits, listLogits(function));
   }
+}
+
+/// Lowers a part to device ops.
+static llvm::Error lower(func::FuncOp function, bool isQuantized, const DeployOptions &options) {
+  auto module = function->getParentOfType<ModuleOp>();
+  PassManager passes(module.getContext());
+  watch(passes, "lower", options.compile.observeIr);
+  if (!isQuantized) { // a quantised model keeps its 16-bit floats
+    passes.addPass(top::createWidenFloatsPass());
+  }
+  buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.instrument);
+  if (failed(passes.run(module))) {
+    return llvm::createStringError("internal error: the model cannot be lowered to device operations");
+  }
+  top::dropUnheldWeights(module);
+  if (options.compile.preserveLayers) {
+    nameEveryLayer(function);
+  }
+  if (llvm::Error error = options.onLowered ? options.onLowered(module) : llvm::Error::success()) {
+    return error;
+  }
+  return plantFault(function); // after onLowered, whose output must stay correct
+}
+
+/// Returns an error if an option does not apply to a model with control flow.
+static llvm::Error checkControlFlow(const DeployOptions &options) {
+  const quant::InputsOutputs &inputsOutputs = options.inputsOutputs;
+  StringRef option = options.compile.preserveLayers  ? "--keep-layers"
+                     : !options.compile.plan.empty() ? "--plan"
+                     : inputsOutputs.quantInputs     ? "--quant-input"
+                     : inputsOutputs.quantOutputs    ? "--quant-output"
+                     : !inputsOutputs.pixels.empty() ? "--fuse-preprocess"
+                                                     : "";
+  return option.empty() ? llvm::Error::success()
+                        : top::unsupported(option + " does not support models with branches or loops at run time");
 }
 
 llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &options, const PhaseObserver &observer) {
@@ -315,54 +409,52 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (llvm::Error error = checkSymbolicSizes(*function, options.targets)) {
     return std::move(error);
   }
-  std::optional<top::SoleHolder> holder(std::in_place, module);
-  const IrObserver &observeIr = options.compile.observeIr;
-  if (observeIr) {
-    observeIr(module, "top");
-  }
-  quant::StripQDQ stripQDQ(*function);
-  std::optional<Quantization> asked = options.quantization;
-  if (asked) {
-    asked->options.splitWeights = !options.compile.instrument;
+  if (options.compile.observeIr) {
+    options.compile.observeIr(module, "top");
   }
   DeployResult result;
   result.outputOrigins = listOutputOrigins(*function); // before quantisation puts ops behind them
-  auto quantization = prepareModel(*function, asked, options.inputsOutputs, observer, observeIr);
-  if (!quantization) {
-    return quantization.takeError();
+  llvm::Expected<std::vector<ModelPart>> parts = splitModel(*function, options.quantization);
+  if (!parts) {
+    return parts.takeError();
   }
-  if (observeIr) {
-    observeIr(module, "prepared");
-  }
-  result.quantization = std::move(*quantization);
-  observer.begin("lower");
-  if (options.compile.instrument) {
-    instrument(*function, stripQDQ, options.known, result);
-  }
-  if (result.isKnown) {
-    return result;
-  }
-  PassManager passes(module.getContext());
-  watch(passes, "lower", observeIr);
-  if (!result.quantization) { // a quantised model keeps its 16-bit floats
-    passes.addPass(top::createWidenFloatsPass());
-  }
-  buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.instrument);
-  if (failed(passes.run(module))) {
-    return llvm::createStringError("internal error: the model cannot be lowered to device operations");
-  }
-  top::dropUnheldWeights(module);
-  if (options.compile.preserveLayers) {
-    nameEveryLayer(*function);
-  }
-  if (llvm::Error error = options.onLowered ? options.onLowered(module) : llvm::Error::success()) {
+  bool isSplit = parts->front().function != *function;
+  if (llvm::Error error = isSplit ? checkControlFlow(options) : llvm::Error::success()) {
     return std::move(error);
   }
-  if (llvm::Error error = plantFault(*function)) { // after onLowered, whose output must stay correct
-    return std::move(error);
+  std::optional<top::SoleHolder> holder;
+  if (!isSplit) {
+    holder.emplace(module);
+  }
+  std::optional<Quantization> asked = options.quantization;
+  if (asked) {
+    asked->options.splitWeights = !options.compile.instrument, asked->isChecked = isSplit;
+  }
+  for (ModelPart &part : *parts) {
+    quant::StripQDQ stripQDQ(part.function);
+    auto quantization = prepareModel(part.function, asked, options.inputsOutputs, observer, options.compile.observeIr);
+    if (!quantization) {
+      return quantization.takeError();
+    }
+    if (options.compile.observeIr) {
+      options.compile.observeIr(part.function->getParentOfType<ModuleOp>(), "prepared");
+    }
+    if (*quantization) {
+      result.quantization = joinReports(std::move(result.quantization), std::move(**quantization));
+    }
+    observer.begin("lower");
+    if (options.compile.instrument) {
+      instrument(part.function, stripQDQ, options.known, result);
+    }
+    if (result.isKnown) {
+      return result;
+    }
+    if (llvm::Error error = lower(part.function, asked.has_value(), options)) {
+      return std::move(error);
+    }
   }
   holder.reset(); // subnets hold their own copies from here on
-  if (llvm::Error error = Deployment(*function, options, observer).run(result)) {
+  if (llvm::Error error = Deployment(*function, *parts, options, observer).run(result)) {
     return std::move(error);
   }
   return result;

@@ -27,7 +27,7 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const
                                                     llvm::function_ref<void(size_t, size_t)> progress,
                                                     const IrObserver &observeIr) {
   top::nameEveryTensor(function);
-  if (llvm::Error error = quant::isAssigned(function)
+  if (llvm::Error error = quantization.isChecked || quant::isAssigned(function)
                               ? llvm::Error::success()
                               : quant::checkTables(function, quantization.table, quantization.choices)) {
     return error;
@@ -78,7 +78,7 @@ llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {
   if (!function || !llvm::hasSingleElement(function.getBody())) {
     return llvm::createStringError("failed to deploy: the module does not have a function @main");
   }
-  if (failed(device::checkLowerable(module))) {
+  if (failed(device::checkLowerable(module, /*isSplit=*/true))) {
     return top::unsupported("the model contains operations that Tessera cannot run");
   }
   return function;

@@ -20,6 +20,7 @@ struct Quantization {
   quant::QuantizeOptions options;
   quant::CalibrationTable table; ///< may be empty if nothing becomes INT8
   quant::QuantizeTable choices;
+  bool isChecked = false; ///< the tables were checked against the whole model, of which the function is a part
 };
 
 /// Inserts quantize/dequantize pairs, or pairs of casts, into the function according to the tables. f16 models are

@@ -8,24 +8,15 @@
 #ifndef TESSERA_CODEGEN_PIPELINES_STAGEPLANNER_H
 #define TESSERA_CODEGEN_PIPELINES_STAGEPLANNER_H
 
-#include "codegen/Partition/Partition.h"
-#include "codegen/Target/TargetProgram.h"
+#include "codegen/Pipelines/PlannedModel.h"
 
 namespace tessera::codegen {
 
-/// A model ready to be written, with the data to which its segments point.
-struct PlannedModel {
-  bmodel::ModelDefT model;
-  std::vector<bmodel::SegmentContents> segments;
-  std::vector<std::optional<TargetProgram>> programs; ///< by target
-  std::vector<top::TensorData> constants;             ///< results of the model that are constants
-  uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
-  uint64_t bytesOf(bmodel::SegmentKind kind) const;
-};
-
-/// Returns the stage of |function|, which the partition has split into subnets. |programs|, by target: nothing for a
-/// target without subnets, otherwise programs for its subnets in order.
-llvm::Expected<PlannedModel> planStage(mlir::func::FuncOp function, const partition::Partition &partition,
+/// Returns the stage of |function|, which is the only part, or consists of control flow (top-outline-regions) and calls
+/// of the parts. |programs|, by target: nothing for a target without subnets, otherwise programs for its subnets in
+/// order (numberPrograms).
+llvm::Expected<PlannedModel> planStage(mlir::func::FuncOp function, llvm::ArrayRef<PlannedPart> parts,
+                                       partition::Partition::Targets targets,
                                        std::vector<std::optional<TargetProgram>> programs);
 
 } // namespace tessera::codegen

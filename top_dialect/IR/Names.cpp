@@ -53,7 +53,8 @@ Location tessera::top::fuseNames(MLIRContext *context, ArrayRef<Location> locs) 
 }
 
 StringRef tessera::top::getInputName(BlockArgument input) {
-  auto function = dyn_cast<FunctionOpInterface>(input.getOwner()->getParentOp());
+  // The block has no parent while the importer builds a region.
+  auto function = dyn_cast_if_present<FunctionOpInterface>(input.getOwner()->getParentOp());
   auto name =
       function ? function.getArgAttrOfType<StringAttr>(input.getArgNumber(), TopDialect::kNameAttr) : StringAttr();
   return name ? name.getValue() : StringRef();

@@ -18,6 +18,47 @@ static std::optional<Violation> checkControlFlow(Operation *op) {
   return std::nullopt;
 }
 
+static bool haveSameSizes(Shape a, Shape b) {
+  return a.rank() == b.rank() &&
+         llvm::all_of(llvm::seq<size_t>(0, a.rank()), [&](size_t i) { return sameSize(a[i], b[i]); });
+}
+
+static std::optional<Violation> checkLoopSizes(top::LoopOp loop) {
+  size_t carried = loop.getInit().size();
+  ValueRange yielded = loop.getBody().front().getTerminator()->getOperands();
+  for (auto [i, init] : llvm::enumerate(loop.getInit())) {
+    Value argument = loop.getBody().getArgument(unsigned(2 + i));
+    if (!Shape(init).isDetermined() || !haveSameSizes(init, argument) || !haveSameSizes(argument, yielded[1 + i])) {
+      return Violation{"carried value " + std::to_string(i) + " changes its size from pass to pass, without a bound",
+                       "carried values of one size"};
+    }
+  }
+  for (auto [i, result] : llvm::enumerate(loop.getResults().drop_front(carried))) {
+    if (!Shape(result).isDetermined()) {
+      return Violation{"it stacks a value of each pass in output " + std::to_string(carried + i) +
+                           ", but the number of passes, or the size of the value, is known only at run time",
+                       "a number of passes that is known at compile time"};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Checks that what an if returns, or a loop carries, has one size.
+static std::optional<Violation> checkControlFlowSizes(Operation *op) {
+  auto isOpen = [](Value value) { return !Shape(value).isDetermined(); };
+  if (auto branch = dyn_cast<top::IfOp>(op)) {
+    for (auto [i, result] : llvm::enumerate(branch.getResults())) {
+      if (isOpen(result)) {
+        return Violation{"its branches return result " + std::to_string(i) + " in different sizes", "equal sizes"};
+      }
+    }
+  }
+  if (auto loop = dyn_cast<top::LoopOp>(op)) {
+    return checkLoopSizes(loop);
+  }
+  return std::nullopt;
+}
+
 static std::optional<Violation> checkKnownShape(Operation *op) {
   auto dynamic = [](Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -166,6 +207,10 @@ ArrayRef<Constraint> getTopToDeviceConstraints() {
        "make its condition or number of iterations a constant: if an input of the model decides it, with "
        "model_transform --input_values NAME=VALUE; or end the model before it with --output_names",
        checkControlFlow},
+      {"control_flow_size", "Branches return, and loops carry, values of one size.",
+       "pad the value to a fixed size in the model; if an input of the model decides the branch or the number of "
+       "passes, make it a constant with model_transform --input_values NAME=VALUE",
+       checkControlFlowSizes},
       {"data_dependent_shape", "The dims of the result do not depend on run-time values.",
        "if an input of the model decides them, make it a constant with model_transform --input_values NAME=VALUE, or "
        "end the model before it with --output_names",
@@ -187,13 +232,16 @@ static void report(Operation *op, const Constraint &constraint, const Violation 
                   << ", allowed: " << violation.allowed << " (" << constraint.name << "); " << constraint.advice;
 }
 
-LogicalResult checkLowerable(Operation *root) {
+LogicalResult checkLowerable(Operation *root, bool isSplit) {
   bool ok = true;
   root->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (!isa_and_present<top::TopDialect>(op->getDialect()) || isa<top::YieldOp>(op)) {
       return WalkResult::advance();
     }
     for (const Constraint &constraint : getTopToDeviceConstraints()) {
+      if (isSplit && constraint.check == checkControlFlow) {
+        continue;
+      }
       if (std::optional<Violation> violation = constraint.check(op)) {
         report(op, constraint, *violation);
         ok = false;

@@ -30,8 +30,9 @@ struct Constraint {
 /// Returns all constraints in the order of checking; only the first violated one is reported per op.
 llvm::ArrayRef<Constraint> getTopToDeviceConstraints();
 
-/// Reports an error at every Top op in `root` that violates a constraint.
-mlir::LogicalResult checkLowerable(mlir::Operation *root);
+/// Reports an error at every Top op in `root` that violates a constraint. `isSplit`: control flow is allowed, because
+/// the model will be split at it.
+mlir::LogicalResult checkLowerable(mlir::Operation *root, bool isSplit = false);
 
 } // namespace tessera::device
 

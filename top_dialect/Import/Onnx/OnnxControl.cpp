@@ -163,11 +163,11 @@ mlir::Type widen(mlir::Type a, mlir::Type b) {
   if (first.getRank() != second.getRank()) {
     return a;
   }
-  llvm::SmallVector<int64_t> shape;
-  for (auto [x, y] : llvm::zip(first.getShape(), second.getShape())) {
-    shape.push_back(x == y ? x : mlir::ShapedType::kDynamic);
+  llvm::SmallVector<Dim> sizes;
+  for (auto [x, y] : llvm::zip(Shape(first).dims(), Shape(second).dims())) {
+    sizes.push_back(sameSize(x, y) ? x : Dim(mlir::ShapedType::kDynamic));
   }
-  return first.clone(shape);
+  return tensorType(sizes, first.getElementType());
 }
 
 /// Imports the body with carried types that are valid for every iteration: dims that an iteration changes are opened
@@ -332,6 +332,12 @@ bool unrollLoop(NodeImporter &n, const onnx::GraphProto &body, Value trips, Valu
   return true;
 }
 
+/// Returns true if the condition of a loop is true before each pass: then only the trip count ends the loop.
+bool staysTrue(Value cond, mlir::Region &body) {
+  Value next = body.front().getTerminator()->getOperand(0);
+  return knownFlag(cond) == true && (next == body.getArgument(1) || knownFlag(next) == true);
+}
+
 /// Returns whether a loop without a trip count never ends: its condition is missing, or true and unchanged by |body|.
 bool isEndless(Value cond, mlir::Region &body) {
   Value next = body.front().getTerminator()->getOperand(0);
@@ -382,7 +388,7 @@ void importLoop(NodeImporter &n) {
     return;
   }
   llvm::SmallVector<mlir::Type> results(body->output_size() - 1, NodeImporter::placeholder(n.b));
-  auto op = LoopOp::create(n.b, n.loc, results, trips, cond, tensors);
+  auto op = LoopOp::create(n.b, n.loc, results, trips, trips && staysTrue(cond, *region) ? Value() : cond, tensors);
   op.getBody().takeBody(*region);
   for (auto [i, value] : llvm::enumerate(n.finish(op))) {
     n.setOutput(i, value);
@@ -398,7 +404,51 @@ Value sliceOf(NodeImporter &n, Value x, int64_t axis, int64_t at) {
   return n.create<GatherOp>(x, n.scalar(n.b.getI64Type(), static_cast<double>(at)), axis);
 }
 
-/// Unrolls the scan. Its length is that of the scanned inputs and therefore known.
+/// The scanned inputs of a scan and how it walks over them.
+struct Scanned {
+  mlir::ValueRange inputs;
+  llvm::ArrayRef<int64_t> axes, reversed;
+  int64_t trips;
+};
+
+/// Imports the scan as a loop that reads a slice of each scanned input in each pass.
+void importScanAsLoop(NodeImporter &n, const onnx::GraphProto &graph, mlir::ValueRange states, const Scanned &scanned) {
+  auto flag = mlir::RankedTensorType::get({}, n.b.getI1Type()), count = flag.clone(n.b.getI64Type());
+  auto region = std::make_unique<mlir::Region>();
+  mlir::Block &block = region->emplaceBlock();
+  Value iteration = block.addArgument(count, n.loc), going = block.addArgument(flag, n.loc);
+  Values arguments, last;
+  for (Value state : states) {
+    arguments.push_back(block.addArgument(state.getType(), n.loc));
+  }
+  for (bool isReversed : scanned.reversed) {
+    last.push_back(isReversed ? n.scalar(n.b.getI64Type(), static_cast<double>(scanned.trips - 1)) : Value());
+  }
+  {
+    mlir::OpBuilder::InsertionGuard guard(n.b);
+    n.b.setInsertionPointToEnd(&block);
+    for (auto [input, axis, from] : llvm::zip_equal(scanned.inputs, scanned.axes, last)) {
+      arguments.push_back(n.create<GatherOp>(input, from ? n.create<SubOp>(from, iteration) : iteration, axis));
+    }
+  }
+  mlir::OpBuilder builder(n.b.getContext());
+  builder.setInsertionPointToEnd(&block);
+  Values outputs = importInto(n, graph, builder, arguments);
+  if (n.failed()) {
+    return;
+  }
+  outputs.insert(outputs.begin(), going);
+  YieldOp::create(builder, n.loc, outputs);
+  llvm::SmallVector<mlir::Type> results(outputs.size() - 1, NodeImporter::placeholder(n.b));
+  Value trips = n.scalar(n.b.getI64Type(), static_cast<double>(scanned.trips));
+  auto op = LoopOp::create(n.b, n.loc, results, trips, Value(), states);
+  op.getBody().takeBody(*region);
+  for (auto [i, value] : llvm::enumerate(n.finish(op))) {
+    n.setOutput(i, value);
+  }
+}
+
+/// Unrolls the scan unless it is too long. Its length is that of the scanned inputs and therefore known.
 void importScan(NodeImporter &n) {
   const onnx::GraphProto *body = subgraph(n, "body");
   int64_t scans = n.requiredInt("num_scan_inputs"), states = static_cast<int64_t>(n.numInputs()) - scans;
@@ -427,10 +477,14 @@ void importScan(NodeImporter &n) {
     axes[i] = n.normalizeAxis(axes[i], NodeImporter::rank(inputs[states + i]));
   }
   int64_t trips = NodeImporter::dim(inputs[states], axes[0]);
-  if (n.failed() || !mayUnroll(trips, *body)) {
-    n.unsupported(llvm::formatv("{0} iterations of {1} nodes; allowed: a fixed number with at most {2} nodes in all",
-                                trips, body->node_size(), kMaxUnrolledNodes));
+  if (n.failed() || trips < 0) {
+    n.unsupported("the number of its iterations is known only at run time; fix the size of the scanned inputs with "
+                  "--input_shapes");
     return;
+  }
+  if (!mayUnroll(trips, *body)) {
+    mlir::ValueRange all(inputs);
+    return importScanAsLoop(n, *body, all.take_front(states), {all.drop_front(states), axes, reversed, trips});
   }
   CarriedValues carried = asCarried(Values(inputs.begin(), inputs.begin() + states));
   llvm::SmallVector<Slices> scanned(body->output_size() - states);

@@ -1,0 +1,359 @@
+//===- ControlPlanner.cpp - Control flow of a stage -----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/ControlPlanner.h"
+
+#include "codegen/Pipelines/PartPlanner.h"
+#include "codegen/Target/Tensors.h"
+#include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+ControlPlanner::ControlPlanner(StageBuilder &builder, ArrayRef<PlannedPart> parts) : builder(builder) {
+  for (const PlannedPart &part : parts) {
+    this->parts[part.name] = &part;
+  }
+}
+
+llvm::Error ControlPlanner::plan(func::FuncOp function) {
+  Block &body = function.getBody().front();
+  for (auto [argument, slot] : llvm::zip_equal(body.getArguments(), builder.inputs())) {
+    slots[argument] = slot;
+  }
+  bmodel::SubnetDefT &main = builder.addControlSubnet("main");
+  if (llvm::Error error = planBlock(body, body.getTerminator()->getOperands(), builder.outputs(), main)) {
+    return error;
+  }
+  auto placed = llvm::map_to_vector(variables, [](const auto &each) { return each.first; });
+  auto buffers = llvm::map_to_vector(variables, [](const auto &each) { return each.second; });
+  if (!placed.empty()) {
+    builder.place(builder.addWorkspace(kHostMemory), placed, buffers);
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+void ControlPlanner::touch(uint32_t slot) {
+  auto variable = variables.find(slot);
+  if (variable == variables.end()) {
+    return;
+  }
+  variable->second.last = now;
+  for (OpenLoop &loop : loops) {
+    if (variable->second.first < loop.begin) {
+      loop.used.insert(slot);
+    }
+  }
+}
+
+void ControlPlanner::closeLoop() {
+  ++now;
+  OpenLoop closed = loops.pop_back_val();
+  llvm::for_each(closed.used, [&](uint32_t slot) { touch(slot); });
+}
+
+llvm::Expected<uint32_t> ControlPlanner::addVariable(Value like) {
+  auto slot = builder.addTensor(like, top::getTensorName(like), bmodel::TensorRole::Workspace);
+  if (slot) {
+    variables[*slot] = {device::physicalBytes(like), now, now};
+  }
+  return slot;
+}
+
+llvm::Expected<uint32_t> ControlPlanner::slotOf(Value value) {
+  auto known = slots.find(value);
+  if (known == slots.end()) {
+    auto constant = builder.addConstant(value);
+    if (constant) {
+      slots[value] = *constant;
+    }
+    return constant;
+  }
+  touch(known->second);
+  return known->second;
+}
+
+llvm::Expected<uint32_t> ControlPlanner::storeOf(Value value) {
+  auto known = destinations.find(value);
+  auto slot = known == destinations.end() ? addVariable(value) : llvm::Expected<uint32_t>(known->second);
+  if (slot) {
+    slots[value] = *slot;
+    touch(*slot);
+  }
+  return slot;
+}
+
+template <typename Find>
+static llvm::Expected<SmallVector<uint32_t>> findSlots(ValueRange values, Find find) {
+  SmallVector<uint32_t> found;
+  for (Value value : values) {
+    llvm::Expected<uint32_t> slot = find(value);
+    if (!slot) {
+      return slot.takeError();
+    }
+    found.push_back(*slot);
+  }
+  return found;
+}
+
+llvm::Expected<ControlPlanner::Slots> ControlPlanner::slotsOf(ValueRange values) {
+  return findSlots(values, [&](Value value) { return slotOf(value); });
+}
+
+llvm::Expected<ControlPlanner::Slots> ControlPlanner::storesOf(ValueRange values) {
+  return findSlots(values, [&](Value value) { return storeOf(value); });
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// Returns true if |argument| is read by |op|, inside its regions, or by a later op of its block.
+static bool isReadFrom(BlockArgument argument, Operation *op) {
+  Block *block = argument.getOwner();
+  return llvm::any_of(argument.getUsers(),
+                      [&](Operation *user) { return !block->findAncestorOpInBlock(*user)->isBeforeInBlock(op); });
+}
+
+/// Decides which ops of the block write directly to the slot in which their result is returned. That is safe unless the
+/// slot holds an argument of the block that is still read.
+void ControlPlanner::chooseDestinations(Block &block, ValueRange results, ArrayRef<uint32_t> to) {
+  for (auto [value, slot] : llvm::zip_equal(results, to)) {
+    Operation *op = value.getDefiningOp();
+    bool isWritten = op && op->getBlock() == &block && !top::isConstant(value);
+    bool isHeld = isWritten && llvm::any_of(block.getArguments(), [&, slot = slot](BlockArgument argument) {
+                    auto known = slots.find(argument);
+                    return known != slots.end() && known->second == slot && isReadFrom(argument, op);
+                  });
+    if (isWritten && !isHeld) {
+      destinations.try_emplace(value, slot);
+    }
+  }
+}
+
+/// Copies the results that are not in their slots yet. Values that lie in a target of another copy are saved first.
+llvm::Error ControlPlanner::copyResults(ValueRange results, ArrayRef<uint32_t> to, bmodel::SubnetDefT &subnet) {
+  ++now;
+  SmallVector<std::pair<uint32_t, uint32_t>> copies;
+  for (auto [value, slot] : llvm::zip_equal(results, to)) {
+    llvm::Expected<uint32_t> from = slotOf(value);
+    if (!from) {
+      return from.takeError();
+    }
+    bool isTarget = llvm::is_contained(to, *from);
+    if (*from != slot && isTarget) {
+      llvm::Expected<uint32_t> saved = addVariable(value);
+      if (!saved) {
+        return saved.takeError();
+      }
+      subnet.plan.push_back(copyStep(*from, *saved));
+      from = *saved;
+    }
+    if (*from != slot) {
+      copies.emplace_back(*from, slot);
+    }
+  }
+  ++now;
+  for (auto [from, slot] : copies) {
+    touch(from), touch(slot);
+    subnet.plan.push_back(copyStep(from, slot));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error ControlPlanner::planOp(Operation *op, bmodel::SubnetDefT &subnet) {
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    return planCall(call, subnet);
+  }
+  if (auto branch = dyn_cast<top::IfOp>(op)) {
+    return planIf(branch, subnet);
+  }
+  if (auto loop = dyn_cast<top::LoopOp>(op)) {
+    return planLoop(loop, subnet);
+  }
+  return llvm::Error::success(); // a constant
+}
+
+llvm::Error ControlPlanner::planBlock(Block &block, ValueRange results, ArrayRef<uint32_t> to,
+                                      bmodel::SubnetDefT &subnet) {
+  chooseDestinations(block, results, to);
+  for (Operation &op : block.without_terminator()) {
+    if (llvm::Error error = planOp(&op, subnet)) {
+      return error;
+    }
+  }
+  return copyResults(results, to, subnet);
+}
+
+llvm::Expected<uint32_t> ControlPlanner::planRegion(Region &region, const Twine &name, ValueRange results,
+                                                    ArrayRef<uint32_t> to) {
+  bmodel::SubnetDefT &subnet = builder.addControlSubnet(name.str());
+  uint32_t number = builder.lastSubnet();
+  if (llvm::Error error = planBlock(region.front(), results, to, subnet)) {
+    return std::move(error);
+  }
+  return number;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+void ControlPlanner::addStep(bmodel::SubnetDefT &subnet, bmodel::StepOpUnion op, Operation *from,
+                             ArrayRef<uint32_t> to) {
+  auto step = std::make_unique<bmodel::StepDefT>();
+  step->op = std::move(op);
+  step->writes = to.vec();
+  step->debug = std::make_unique<bmodel::StepDebugDefT>();
+  for (StringRef node : top::getNodeNames(from->getLoc())) {
+    step->debug->onnx_nodes.push_back(node.str());
+  }
+  step->debug->top_op = from->getName().getStringRef().str();
+  subnet.plan.push_back(std::move(step));
+}
+
+llvm::Error ControlPlanner::planCall(func::CallOp call, bmodel::SubnetDefT &subnet) {
+  ++now;
+  llvm::Expected<Slots> inputs = slotsOf(call.getOperands());
+  if (!inputs) {
+    return inputs.takeError();
+  }
+  llvm::Expected<Slots> outputs = storesOf(call.getResults());
+  if (!outputs) {
+    return outputs.takeError();
+  }
+  return PartPlanner(builder, *parts.at(call.getCallee()), &subnet).plan(*inputs, *outputs);
+}
+
+static std::string displayName(Operation *op) {
+  std::string name = top::getDisplayName(op->getLoc());
+  return name.empty() ? op->getName().stripDialect().str() : name;
+}
+
+llvm::Error ControlPlanner::planIf(top::IfOp op, bmodel::SubnetDefT &subnet) {
+  ++now;
+  llvm::Expected<uint32_t> condition = slotOf(op.getCond());
+  if (!condition) {
+    return condition.takeError();
+  }
+  llvm::Expected<Slots> to = storesOf(op.getResults());
+  if (!to) {
+    return to.takeError();
+  }
+  bmodel::BranchDefT branch;
+  branch.condition = *condition;
+  for (auto [region, name, number] : {std::tuple(&op.getThenRegion(), ".then", &branch.then_subnet),
+                                      std::tuple(&op.getElseRegion(), ".else", &branch.else_subnet)}) {
+    llvm::Expected<uint32_t> planned =
+        planRegion(*region, displayName(op) + name, region->front().getTerminator()->getOperands(), *to);
+    if (!planned) {
+      return planned.takeError();
+    }
+    *number = int32_t(*planned);
+  }
+  llvm::for_each(*to, [&](uint32_t slot) { touch(slot); });
+  bmodel::StepOpUnion step;
+  step.Set(branch);
+  addStep(subnet, std::move(step), op, *to);
+  return llvm::Error::success();
+}
+
+static bool isAlwaysTrue(Value flag) {
+  auto known = flag ? top::getConstantInts(flag) : std::nullopt;
+  return known && known->size() == 1 && known->front() != 0;
+}
+
+/// Adds the variables of a loop and the steps that give them their first values.
+llvm::Expected<bmodel::LoopDefT> ControlPlanner::openLoop(top::LoopOp op, bmodel::SubnetDefT &subnet) {
+  Block &body = op.getBody().front();
+  BlockArgument iteration = body.getArgument(0), going = body.getArgument(1);
+  Value next = body.getTerminator()->getOperand(0);
+  OpBuilder constants(op);
+  Value first = op.getCond();
+  if (!first) {
+    first = top::createScalar(constants, op.getLoc(), constants.getI1Type(), 1);
+  }
+  bmodel::LoopDefT loop;
+  bool isConditional = !isAlwaysTrue(first) || !(isAlwaysTrue(next) || next == going) || !op.getTripCount();
+  auto carry = [&](Value from, Value argument) -> llvm::Expected<uint32_t> {
+    llvm::Expected<uint32_t> source = slotOf(from);
+    llvm::Expected<uint32_t> variable = source ? addVariable(argument) : llvm::Expected<uint32_t>(source.takeError());
+    if (variable) {
+      subnet.plan.push_back(copyStep(*source, *variable));
+      slots[argument] = *variable;
+    }
+    return variable;
+  };
+  if (isConditional || !going.use_empty()) {
+    llvm::Expected<uint32_t> condition = carry(first, going);
+    if (!condition) {
+      return condition.takeError();
+    }
+    loop.condition = isConditional ? int32_t(*condition) : -1;
+  }
+  if (op.getTripCount()) {
+    llvm::Expected<uint32_t> trips = slotOf(op.getTripCount());
+    if (!trips) {
+      return trips.takeError();
+    }
+    loop.trip_count = int32_t(*trips);
+  }
+  if (!iteration.use_empty()) {
+    llvm::Expected<uint32_t> variable = addVariable(iteration);
+    if (!variable) {
+      return variable.takeError();
+    }
+    loop.iteration = int32_t(slots[iteration] = *variable);
+  }
+  return loop;
+}
+
+llvm::Error ControlPlanner::planLoop(top::LoopOp op, bmodel::SubnetDefT &subnet) {
+  ++now;
+  Block &body = op.getBody().front();
+  llvm::Expected<bmodel::LoopDefT> loop = openLoop(op, subnet);
+  if (!loop) {
+    return loop.takeError();
+  }
+  llvm::Expected<Slots> inits = slotsOf(op.getInit());
+  llvm::Expected<Slots> carried = inits ? storesOf(op.getResults()) : llvm::Expected<Slots>(inits.takeError());
+  if (!carried) {
+    return carried.takeError();
+  }
+  for (auto [from, to, argument] : llvm::zip_equal(*inits, *carried, body.getArguments().drop_front(2))) {
+    subnet.plan.push_back(copyStep(from, to));
+    slots[argument] = to;
+  }
+  loops.push_back({now, {}});
+  Slots to(*carried);
+  ValueRange results = body.getTerminator()->getOperands();
+  if (loop->condition < 0) {
+    results = results.drop_front();
+  } else {
+    to.insert(to.begin(), uint32_t(loop->condition));
+  }
+  llvm::Expected<uint32_t> planned = planRegion(op.getBody(), displayName(op) + ".body", results, to);
+  if (!planned) {
+    return planned.takeError();
+  }
+  closeLoop();
+  for (int32_t slot : {loop->condition, loop->iteration, loop->trip_count}) {
+    if (slot >= 0) {
+      touch(uint32_t(slot));
+    }
+  }
+  llvm::for_each(*carried, [&](uint32_t slot) { touch(slot); });
+  loop->body = *planned;
+  bmodel::StepOpUnion step;
+  step.Set(*loop);
+  addStep(subnet, std::move(step), op, *carried);
+  return llvm::Error::success();
+}
+
+} // namespace tessera::codegen

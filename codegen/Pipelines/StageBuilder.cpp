@@ -1,0 +1,232 @@
+//===- StageBuilder.cpp - The stage of a model under construction ---------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/StageBuilder.h"
+
+#include "codegen/Target/Tensors.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/Unsupported.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+StageBuilder::StageBuilder(func::FuncOp function, partition::Partition::Targets targets,
+                           std::vector<std::optional<TargetProgram>> programs)
+    : function(function), given(std::move(programs)) {
+  createFrame(targets);
+}
+
+void StageBuilder::createFrame(partition::Partition::Targets targets) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto name = module->getAttrOfType<StringAttr>(top::TopDialect::kModelNameAttr);
+  bmodel::ModelDefT &model = planned.model;
+  model.name = name && !name.getValue().empty() ? name.str() : "model";
+  model.producer = "tessera " TESSERA_VERSION;
+  auto net = std::make_unique<bmodel::NetDefT>();
+  net->name = model.name;
+  net->stages.push_back(std::make_unique<bmodel::StageDefT>());
+  stage = net->stages.back().get();
+  stage->name = "static";
+  sizes.emplace(*stage);
+  model.nets.push_back(std::move(net));
+  for (auto [target, program] : llvm::enumerate(given)) {
+    if (target == 0 || program) {
+      model.chips.push_back(std::make_unique<bmodel::ChipDefT>(targets[target]->describe()));
+    }
+    if (program) {
+      link(uint32_t(target), *model.chips.back());
+    }
+  }
+}
+
+void StageBuilder::link(uint32_t target, const bmodel::ChipDefT &chip) {
+  Linked &to = linked[target];
+  to.chip = uint32_t(planned.model.chips.size() - 1), to.section = uint32_t(planned.segments.size());
+  to.memory = chip.memory == bmodel::MemoryKind::Host ? kHostMemory : int32_t(to.chip);
+  to.workspace = addWorkspace(to.memory);
+  llvm::append_range(planned.segments, given[target]->sections);
+  for (const auto &[name, section] : given[target]->blobs) {
+    bmodel::BlobDefT &blob = *planned.model.blobs.emplace_back(std::make_unique<bmodel::BlobDefT>());
+    blob.name = name, blob.segment = to.section + section;
+  }
+  for (const SubnetProgram &program : given[target]->subnets) {
+    bmodel::WorkspaceDefT &workspace = *stage->workspaces[to.workspace];
+    workspace.bytes = std::max(workspace.bytes, program.workspaceBytes);
+    workspace.lower_bound = std::max(workspace.lower_bound, program.workspaceLowerBound);
+  }
+}
+
+uint32_t StageBuilder::addWorkspace(int32_t memory) {
+  auto workspace = std::make_unique<bmodel::WorkspaceDefT>();
+  if (memory != kHostMemory) {
+    workspace->memory = bmodel::MemoryKind::Device, workspace->chip = uint32_t(memory);
+  }
+  stage->workspaces.push_back(std::move(workspace));
+  return uint32_t(stage->workspaces.size() - 1);
+}
+
+std::string StageBuilder::uniqueName(const std::string &wanted) {
+  std::string name = wanted;
+  for (size_t i = names.size(); name.empty() || !names.insert(name).second; ++i) {
+    name = (wanted.empty() ? "t" : wanted) + "#" + std::to_string(i);
+  }
+  return name;
+}
+
+llvm::Expected<uint32_t> StageBuilder::addTensor(Value value, StringRef name, bmodel::TensorRole role) {
+  std::optional<bmodel::TensorDefT> tensor = describeTensor(
+      cast<RankedTensorType>(value.getType()), uniqueName(name.str()), [&](Dim size) { return sizes->dimOf(size); });
+  if (!tensor) {
+    std::string type;
+    llvm::raw_string_ostream(type) << value.getType();
+    return top::unsupported("'" + name + "' has the type " + type + ", which a .bmodel cannot store");
+  }
+  tensor->role = role;
+  if (!name.empty()) {
+    tensor->onnx_names = {name.str()};
+  }
+  stage->tensors.push_back(std::make_unique<bmodel::TensorDefT>(std::move(*tensor)));
+  return uint32_t(stage->tensors.size() - 1);
+}
+
+llvm::Error StageBuilder::addInput(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  auto textOf = [&](StringRef attribute) {
+    auto text = function.getArgAttrOfType<StringAttr>(index, attribute);
+    return text ? text.str() : std::string();
+  };
+  std::string name = textOf(top::TopDialect::kNameAttr);
+  auto slot = addTensor(argument, name.empty() ? "input" + std::to_string(index) : name, bmodel::TensorRole::Input);
+  if (!slot) {
+    return slot.takeError();
+  }
+  stage->tensors[*slot]->place = bmodel::Place::Caller;
+  stage->tensors[*slot]->preprocess = textOf(top::TopDialect::kPreprocessAttr);
+  stage->inputs.push_back(*slot);
+  return llvm::Error::success();
+}
+
+llvm::Error StageBuilder::addOutput(OpOperand &result) {
+  unsigned index = result.getOperandNumber();
+  auto text = function.getResultAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
+  std::string name = text && !text.getValue().empty() ? text.str() : "output" + std::to_string(index);
+  auto slot = addTensor(result.get(), name, bmodel::TensorRole::Output);
+  if (!slot) {
+    return slot.takeError();
+  }
+  bmodel::TensorDefT &tensor = *stage->tensors[*slot];
+  tensor.place = bmodel::Place::Caller;
+  tensor.name = name; // an input may have the same name
+  if (StringRef inner = top::getTensorName(result.get()); !inner.empty() && inner != name) {
+    tensor.onnx_names.push_back(inner.str());
+  }
+  stage->outputs.push_back(*slot);
+  return llvm::Error::success();
+}
+
+llvm::Error StageBuilder::addPorts() {
+  if (llvm::Error error = sizes->bindInputs(function)) {
+    return error;
+  }
+  for (BlockArgument argument : function.getArguments()) {
+    if (llvm::Error error = addInput(argument)) {
+      return error;
+    }
+  }
+  for (OpOperand &result : function.getBody().front().getTerminator()->getOpOperands()) {
+    if (llvm::Error error = addOutput(result)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+bmodel::SubnetDefT &StageBuilder::addSubnet(std::unique_ptr<bmodel::SubnetDefT> subnet, StringRef name, uint32_t chip) {
+  subnet->name = name.str(), subnet->chip = chip;
+  stage->subnets.push_back(std::move(subnet));
+  return *stage->subnets.back();
+}
+
+bmodel::SubnetDefT &StageBuilder::addControlSubnet(StringRef name) {
+  bmodel::SubnetDefT &subnet = addSubnet(std::make_unique<bmodel::SubnetDefT>(), name, 0);
+  subnet.kind = bmodel::SubnetKind::Control;
+  return subnet;
+}
+
+uint32_t StageBuilder::workspaceBetween(int32_t memory) {
+  auto [known, isNew] = between.try_emplace(memory, 0);
+  if (isNew) {
+    known->second = addWorkspace(memory);
+  }
+  return known->second;
+}
+
+void StageBuilder::place(uint32_t workspace, ArrayRef<uint32_t> slots, ArrayRef<device::Buffer> buffers) {
+  device::Placement placed = device::placeBuffers(buffers, device::kAddressAlignment);
+  bmodel::WorkspaceDefT &def = *stage->workspaces[workspace];
+  def.bytes = std::max(def.bytes, uint64_t(placed.bytes));
+  def.lower_bound = std::max(def.lower_bound, uint64_t(device::lowerBound(buffers, device::kAddressAlignment)));
+  for (auto [slot, offset] : llvm::zip_equal(slots, placed.offsets)) {
+    bmodel::TensorDefT &each = tensor(slot);
+    each.place = bmodel::Place::Workspace, each.place_index = workspace, each.offset = uint64_t(offset);
+  }
+}
+
+uint32_t StageBuilder::linkTensor(const Linked &to, bmodel::TensorDefT tensor) {
+  tensor.name = uniqueName(tensor.name);
+  if (tensor.view_of < 0 && tensor.place == bmodel::Place::Workspace) {
+    tensor.place_index = to.workspace;
+  } else if (tensor.view_of < 0 && tensor.place == bmodel::Place::Segment) {
+    tensor.place_index += to.section, tensor.chip = to.memory;
+  }
+  stage->tensors.push_back(std::make_unique<bmodel::TensorDefT>(std::move(tensor)));
+  return uint32_t(stage->tensors.size() - 1);
+}
+
+void StageBuilder::linkSizes(SubnetProgram &program) {
+  auto map = llvm::map_to_vector(program.sizes.sizes(), [&](Dim size) { return sizes->slotOf(size); });
+  for (bmodel::TensorDefT &tensor : program.tensors) {
+    for (bmodel::Dim &dim : tensor.shape) {
+      dim = dim.slot() < 0 ? dim : bmodel::slotDim(*stage, map[size_t(dim.slot())]);
+    }
+  }
+  for (auto &step : program.subnet.plan) {
+    if (bmodel::LaunchDefT *launch = step->op.AsLaunchDef()) {
+      llvm::for_each(launch->dims, [&](uint32_t &slot) { slot = map[slot]; });
+      launch->tile_count_slot = launch->tile_count_slot < 0 ? -1 : int32_t(map[size_t(launch->tile_count_slot)]);
+    }
+  }
+}
+
+llvm::Expected<uint32_t> StageBuilder::addConstant(Value value) {
+  std::optional<top::TensorData> data = top::getConstantData(device::getConstantRoot(value));
+  if (!data) {
+    return llvm::createStringError("internal error: the weight store lacks a constant output");
+  }
+  auto slot = addTensor(value, "", bmodel::TensorRole::Constant);
+  if (slot) {
+    bmodel::TensorDefT &tensor = *stage->tensors[*slot];
+    tensor.place = bmodel::Place::Segment, tensor.place_index = uint32_t(planned.segments.size());
+    planned.segments.emplace_back(bmodel::SegmentKind::Constants).append({data->bytes.data(), data->bytes.size()});
+    planned.constants.push_back(*data);
+  }
+  return slot;
+}
+
+PlannedModel StageBuilder::finish() {
+  for (auto &[target, to] : linked) {
+    for (bmodel::TensorDefT &tensor : given[target]->tensors) {
+      linkTensor(to, std::move(tensor));
+    }
+  }
+  planned.programs = std::move(given); // segments point into the programs
+  for (const auto &workspace : stage->workspaces) {
+    planned.workspaceBytes += workspace->bytes, planned.workspaceLowerBound += workspace->lower_bound;
+  }
+  return std::move(planned);
+}
+
+} // namespace tessera::codegen

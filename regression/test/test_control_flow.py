@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests networks whose branches and loops are decided at run time, against onnxruntime."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+import onnx
+import onnxruntime
+from conftest import check, run_tool
+from onnx import TensorProto, helper, numpy_helper
+
+Arrays = Mapping[str, np.ndarray]
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+WEIGHTS = (np.random.default_rng(3).standard_normal((8, 8)) * 0.3).astype(np.float32)
+
+
+def value(name: str, shape: Sequence[int | str], kind: int = FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def node(kind: str, inputs: str, outputs: str, **attributes: object) -> onnx.NodeProto:
+    return helper.make_node(kind, inputs.replace("-", "").split(" "), outputs.split(), name=outputs, **attributes)
+
+
+def graph(
+    nodes: Sequence[onnx.NodeProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    inputs: Sequence[onnx.ValueInfoProto] = (),
+    constants: Arrays | None = None,
+) -> onnx.GraphProto:
+    held = [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()]
+    return helper.make_graph(nodes, "graph", inputs, outputs, held)
+
+
+def save(path: Path, made: onnx.GraphProto) -> Path:
+    onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def compile_model(model: Path, *flags: str) -> Path:
+    """Returns the .bmodel of an ONNX file; `flags` are those of model_deploy."""
+    mlir, bmodel = model.with_suffix(".mlir"), model.with_suffix(".bmodel")
+    name = ("--model_name", model.stem, "--model_def", model)
+    check(run_tool("model_transform", *name, "--mlir", mlir, "--not_inference"))
+    check(
+        run_tool("model_deploy", "--mlir", mlir, "--model", bmodel, "--skip_validation", *(flags or ("--chip", "x86")))
+    )
+    return bmodel
+
+
+def compare(model: Path, bmodel: Path, runs: Sequence[Arrays], tolerance: float = 1e-5) -> None:
+    """Checks runs of one context, first to last, against onnxruntime."""
+    import tessera.runtime as rt
+
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    net = rt.load(str(bmodel)).net()
+    for number, inputs in enumerate(runs):
+        wanted = session.run(None, dict(inputs))
+        for want, got in zip(wanted, net(dict(inputs)).values()):
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=f"run {number}")
+
+
+def branches() -> onnx.GraphProto:
+    """Branches that capture a value and an input; the condition is an input."""
+    then = graph([node("MatMul", "a w", "t0"), node("Relu", "t0", "t1")], [value("t1", [4, 8])])
+    other = graph([node("Sub", "x a", "e1")], [value("e1", [4, 8])])
+    nodes = [
+        node("Sigmoid", "x", "a"),
+        node("If", "c", "r", then_branch=then, else_branch=other),
+        node("Add", "r a", "y"),
+    ]
+    return graph(nodes, [value("y", [4, 8])], [value("c", [], BOOL), value("x", [4, 8])], {"w": WEIGHTS})
+
+
+def run_of(seed: int, **others: object) -> dict[str, np.ndarray]:
+    x = np.random.default_rng(seed).standard_normal((4, 8)).astype(np.float32)
+    return {"x": x, **{name: np.asarray(each) for name, each in others.items()}}
+
+
+def test_branches(tmp_path: Path) -> None:
+    model = save(tmp_path / "branches.onnx", branches())
+    compare(model, compile_model(model), [run_of(seed, c=seed % 3 == 0) for seed in range(5)])
+
+
+def body_inputs(*carried: onnx.ValueInfoProto) -> list[onnx.ValueInfoProto]:
+    return [value("i", [], INT64), value("going", [], BOOL), *carried]
+
+
+def test_loop_with_trip_count_and_condition(tmp_path: Path) -> None:
+    """The carried state is read by two ops; the condition may be false at once, after some passes, or never."""
+    body = graph(
+        [
+            node("MatMul", "s w", "m"),
+            node("Add", "m s", "m2"),
+            node("Tanh", "m2", "s2"),
+            node("Add", "k one", "k2"),
+            node("Less", "k2 limit", "on"),
+        ],
+        [value("on", [], BOOL), value("s2", [4, 8]), value("k2", [])],
+        body_inputs(value("s", [4, 8]), value("k", [])),
+    )
+    made = graph(
+        [node("Loop", "n start x zero", "y passes", body=body)],
+        [value("y", [4, 8]), value("passes", [])],
+        [value("n", [], INT64), value("start", [], BOOL), value("x", [4, 8]), value("limit", [])],
+        {"w": WEIGHTS, "one": np.float32(1), "zero": np.float32(0)},
+    )
+    model = save(tmp_path / "loop.onnx", made)
+    runs = [
+        run_of(seed, n=np.int64(n), start=start, limit=np.float32(limit))
+        for seed, (n, start, limit) in enumerate(
+            [(5, True, 100), (0, True, 100), (7, False, 100), (9, True, 3), (1, True, 0), (-2, True, 9), (40, True, 30)]
+        )
+    ]
+    compare(model, compile_model(model), runs)
+
+
+def test_values_change_places(tmp_path: Path) -> None:
+    """An if within a loop; two carried values change places; one initial value is used twice."""
+    small = graph([node("Add", "p q", "sum")], [value("sum", [3])])
+    large = graph([node("Identity", "q", "same")], [value("same", [3])])
+    body = graph(
+        [
+            node("Cast", "i", "f", to=FLOAT),
+            node("Less", "f two", "early"),
+            node("If", "early", "p2", then_branch=small, else_branch=large),
+            node("Add", "p f", "q2"),
+            node("Identity", "going", "on"),
+        ],
+        [value("on", [], BOOL), value("p2", [3]), value("r", [3]), value("q2", [3])],
+        body_inputs(value("p", [3]), value("q", [3]), value("r", [3])),
+    )
+    made = graph(
+        [node("Loop", "n - x z x", "a b d", body=body)],
+        [value("a", [3]), value("b", [3]), value("d", [3])],
+        [value("n", [], INT64), value("x", [3]), value("z", [3])],
+        {"two": np.float32(2)},
+    )
+    model = save(tmp_path / "swap.onnx", made)
+    x, z = np.array([1, 2, 3], np.float32), np.array([-4, 5, 0.5], np.float32)
+    compare(model, compile_model(model), [{"n": np.array(n), "x": x, "z": z} for n in (4, 0, 1, 2, 9)])
+
+
+def stacking_body() -> onnx.GraphProto:
+    return graph(
+        [
+            node("MatMul", "s w", "m"),
+            node("Tanh", "m", "s2"),
+            node("ReduceSum", "s2", "total", keepdims=0),
+            node("Identity", "going", "on"),
+        ],
+        [value("on", [], BOOL), value("s2", [4, 8]), value("s2", [4, 8]), value("total", [])],
+        body_inputs(value("s", [4, 8])),
+    )
+
+
+def test_stacked_values(tmp_path: Path) -> None:
+    """The number of passes is known, but too large to unroll."""
+    made = graph(
+        [node("Loop", "n - x", "y rows totals", body=stacking_body())],
+        [value("y", [4, 8]), value("rows", [1500, 4, 8]), value("totals", [1500])],
+        [value("x", [4, 8])],
+        {"w": WEIGHTS * 2, "n": np.int64(1500)},
+    )
+    model = save(tmp_path / "stack.onnx", made)
+    compare(model, compile_model(model), [run_of(0), run_of(1)])
+
+
+def test_stacked_values_of_an_open_number_of_passes(tmp_path: Path) -> None:
+    made = graph(
+        [node("Loop", "n - x", "y rows totals", body=stacking_body())],
+        [value("y", [4, 8]), value("rows", ["n", 4, 8]), value("totals", ["n"])],
+        [value("n", [], INT64), value("x", [4, 8])],
+        {"w": WEIGHTS},
+    )
+    message = rejection(save(tmp_path / "open.onnx", made))
+    assert "node 'y rows totals': it stacks a value of each pass in output 1, but the number of passes" in message
+
+
+def test_long_scan(tmp_path: Path) -> None:
+    """One input is scanned backwards along its second dim; the body reads a value of the main graph."""
+    body = graph(
+        [node("Mul", "s decay", "m"), node("Add", "m u", "a"), node("Sub", "a v", "s2"), node("Add", "s2 k", "o")],
+        [value("s2", [8]), value("o", [8])],
+        [value("s", [8]), value("u", [8]), value("v", [8])],
+    )
+    scan = node("Scan", "s0 u v", "y o", body=body, num_scan_inputs=2)
+    scan.attribute.extend(
+        [helper.make_attribute("scan_input_axes", [0, 1]), helper.make_attribute("scan_input_directions", [0, 1])]
+    )
+    made = graph(
+        [node("Relu", "s0", "k"), scan],
+        [value("y", [8]), value("o", [1200, 8])],
+        [value("s0", [8]), value("u", [1200, 8]), value("v", [8, 1200])],
+        {"decay": np.float32(0.9)},
+    )
+    model = save(tmp_path / "scan.onnx", made)
+    rng = np.random.default_rng(5)
+    shapes = {"s0": [8], "u": [1200, 8], "v": [8, 1200]}
+    run = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    compare(model, compile_model(model), [run])
+
+
+def rejection(model: Path) -> str:
+    """Returns the message with which model_deploy rejects a network that model_transform imports."""
+    mlir = model.with_suffix(".mlir")
+    check(run_tool("model_transform", "--model_name", "g", "--model_def", model, "--mlir", mlir, "--not_inference"))
+    output = ("--model", model.with_suffix(".bmodel"), "--skip_validation")
+    refused = run_tool("model_deploy", "--mlir", mlir, "--chip", "x86", *output)
+    assert refused.returncode == 4, refused.stderr
+    return refused.stderr
+
+
+def test_carried_value_that_grows(tmp_path: Path) -> None:
+    """The message names the loop and says what to do."""
+    body = graph(
+        [node("Concat", "s x", "s2", axis=0), node("Identity", "going", "on")],
+        [value("on", [], BOOL), value("s2", ["rows", 8])],
+        body_inputs(value("s", ["rows", 8])),
+    )
+    made = graph(
+        [node("Loop", "n - x", "y", body=body)], [value("y", ["rows", 8])], [value("n", [], INT64), value("x", [4, 8])]
+    )
+    message = rejection(save(tmp_path / "grows.onnx", made))
+    assert "node 'y': carried value 0 changes its size from pass to pass" in message, message
+    assert "pad the value to a fixed size" in message
