@@ -8,6 +8,7 @@ install(TARGETS bmrt EXPORT TesseraRuntime
 install(TARGETS bmrt_npu EXPORT TesseraNpu LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
 install(TARGETS bmrt_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bmruntime/include/bmrt TYPE INCLUDE COMPONENT devel)
+install(FILES ${PROJECT_SOURCE_DIR}/bmodel_format/include/tessera_custom_op.h TYPE INCLUDE COMPONENT devel)
 
 # find_package(Tessera) reads one file of targets per component.
 set(TESSERA_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Tessera)

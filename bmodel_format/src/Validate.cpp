@@ -28,6 +28,8 @@ constexpr uint32_t kMaxInterface = 4096;
 constexpr uint32_t kMaxRank = 16;
 /// Limits of the buffers that a stream can name: NPU commands, and programs of other families.
 constexpr uint32_t kMaxStreamTensors = 240, kMaxProgramTensors = 1 << 16;
+/// Limit of the tensors of a custom operator, whose places are compared in pairs.
+constexpr uint32_t kMaxCustomTensors = 256;
 constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 32;
 /// Limit of state memory on a chip. The allocator of that memory knows the actual capacity.
 constexpr uint64_t kMaxChipState = uint64_t(1) << 40;
@@ -89,6 +91,7 @@ private:
   bool subnetChip(const SubnetDef &def);
   bool step(const SubnetDef &net, const StepDef &def);
   bool launch(const SubnetDef &net, const LaunchDef &def);
+  bool customLaunch(const SubnetDef &net, const LaunchDef &def, const KernelDef &kernel);
   bool runStream(const SubnetDef &net, const StepDef &def);
   bool streamTensors(const SubnetDef &net, const StreamCall &call);
   bool streamsOwn(const SubnetDef &net, const TensorDef &tensor);
@@ -575,6 +578,16 @@ bool Validator::interface() {
   return true;
 }
 
+/// Returns true if the subnet has kernels that its code must contain.
+bool hasCompiledKernels(const SubnetDef &def) {
+  for (uint32_t i = 0; i < count(def.kernels()); ++i) {
+    if (!def.kernels()->Get(i)->custom()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /// Checks that the kind of a subnet fits its chip, and that the workspace of its streams exists.
 bool Validator::subnetChip(const SubnetDef &def) {
   const ChipDef &chip = *model.chips()->Get(def.chip());
@@ -607,11 +620,11 @@ bool Validator::subnet(const SubnetDef &def) {
   }
   if (def.code_segment() >= 0 ? uint32_t(def.code_segment()) >= count(model.segments()) ||
                                     model.segments()->Get(uint32_t(def.code_segment()))->kind() != SegmentKind::Code
-                              : def.code_segment() < -1 || count(def.kernels()) > 0) {
+                              : def.code_segment() < -1 || hasCompiledKernels(def)) {
     return FAIL("its code segment is %" PRId32 ", which is not a segment of code", def.code_segment());
   }
   const bool cpu = def.kind() == SubnetKind::X86 || def.kind() == SubnetKind::Host;
-  if (cpu && count(def.kernels()) > 0 && def.kernel_abi() != BM_KERNEL_ABI_VERSION) {
+  if (cpu && hasCompiledKernels(def) && def.kernel_abi() != BM_KERNEL_ABI_VERSION) {
     return FAIL("its code is for kernel interface %" PRIu32 ", this runtime supports %d", def.kernel_abi(),
                 BM_KERNEL_ABI_VERSION);
   }
@@ -693,6 +706,9 @@ bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
     return FAIL("%" PRId64 " tiles in grains of %" PRId64 " with %" PRIu64 " bytes of scratch", def.tile_count(),
                 def.grain(), def.scratch_bytes());
   }
+  if (kernel.custom()) {
+    return customLaunch(net, def, kernel);
+  }
   if (def.tile_count_slot() == -1) {
     return true;
   }
@@ -733,6 +749,37 @@ bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
   const bool samePlace =
       x.place() == y.place() && x.place_index() == y.place_index() && (x.place() != Place::Caller || &x == &y);
   return samePlace && xBegin < yBegin + b.bytes() && yBegin < xBegin + a.bytes();
+}
+
+/// Checks the arguments of a custom operator, which sees row-major tensors of the host that do not overlap what it
+/// writes.
+bool Validator::customLaunch(const SubnetDef &net, const LaunchDef &def, const KernelDef &kernel) {
+  const uint32_t total = count(def.args()), inputs = kernel.custom()->inputs();
+  if (inputs > total || total > kMaxCustomTensors || memoryOf(model, net) != kHostMemory) {
+    return FAIL("custom operator '%.80s' has %" PRIu32 " tensors, %" PRIu32 " of them inputs; allowed are %" PRIu32
+                " in the host's memory",
+                kernel.symbol()->c_str(), total, inputs, kMaxCustomTensors);
+  }
+  if (def.tile_count() != 1 || def.tile_count_slot() != -1 || count(def.dims()) > 0 || def.scratch_bytes() > 0) {
+    return FAIL("custom operator '%.80s' is launched with tiles, dims or scratch", kernel.symbol()->c_str());
+  }
+  for (uint32_t i = 0; i < total; ++i) {
+    const TensorDef &tensor = *current->tensors()->Get(def.args()->Get(i));
+    if (tensor.layout() != LayoutKind::RowMajor || isSymbolic(tensor)) {
+      return FAIL("tensor '%.60s' of custom operator '%.80s' is not row-major or its size is not a constant",
+                  tensor.name()->c_str(), kernel.symbol()->c_str());
+    }
+    if (i >= inputs && !writableSlot(def.args()->Get(i), "output")) {
+      return false;
+    }
+    for (uint32_t j = 0; i >= inputs && j < i; ++j) {
+      if (const TensorDef &other = *current->tensors()->Get(def.args()->Get(j)); shareBytes(tensor, other)) {
+        return FAIL("output '%.60s' of custom operator '%.80s' shares bytes with '%.60s'", tensor.name()->c_str(),
+                    kernel.symbol()->c_str(), other.name()->c_str());
+      }
+    }
+  }
+  return true;
 }
 
 /// Checks that a tensor does not lie in the workspace that is reserved for streams, nor in a buffer of the caller that

@@ -40,7 +40,13 @@ public:
   void subnet(const SubnetDef &def) {
     text(def.name(), "the name of a subnet"), text(def.isa(), "the instruction set of a subnet");
     text(def.reason(), "the reason of a subnet");
-    each(def.kernels(), [&](const KernelDef &kernel) { text(kernel.symbol(), "the symbol of a kernel"); });
+    each(def.kernels(), [&](const KernelDef &kernel) {
+      text(kernel.symbol(), "the symbol of a kernel");
+      if (const CustomOpDef *custom = kernel.custom()) {
+        text(custom->domain(), "the domain of a custom operator"), text(custom->name(), "a custom operator");
+        text(custom->attributes(), "an attribute of a custom operator");
+      }
+    });
     each(def.plan(), [&](const StepDef &step) {
       if (const StepDebugDef *debug = step.debug()) {
         texts(debug->onnx_nodes(), "an ONNX node of a step"), text(debug->top_op(), "the Top op of a step");

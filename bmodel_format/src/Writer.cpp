@@ -170,7 +170,7 @@ std::string bmodel::writeModel(ModelDefT &model, std::span<const SegmentContents
 
 uint32_t bmodel::addKernel(SubnetDefT &subnet, std::string_view symbol, uint32_t argCount) {
   for (size_t i = 0; i < subnet.kernels.size(); ++i) {
-    if (subnet.kernels[i]->symbol == symbol && subnet.kernels[i]->arg_count == argCount) {
+    if (subnet.kernels[i]->symbol == symbol && subnet.kernels[i]->arg_count == argCount && !subnet.kernels[i]->custom) {
       return uint32_t(i);
     }
   }
@@ -202,6 +202,16 @@ uint32_t bmodel::addTensor(StageDefT &stage, std::string_view name, DType dtype,
   storedBytes(dtype, largest.data(), uint32_t(largest.size()), LayoutKind::RowMajor, 0, 0, tensor->bytes);
   stage.tensors.push_back(std::move(tensor));
   return uint32_t(stage.tensors.size() - 1);
+}
+
+StepDefT &bmodel::addCustomCall(SubnetDefT &subnet, CustomOpDefT op, std::vector<uint32_t> args,
+                                std::vector<uint32_t> writes) {
+  auto kernel = std::make_unique<KernelDefT>();
+  kernel->symbol = op.domain + "::" + op.name;
+  kernel->arg_count = uint32_t(args.size());
+  kernel->custom = std::make_unique<CustomOpDefT>(std::move(op));
+  subnet.kernels.push_back(std::move(kernel));
+  return addLaunch(subnet, uint32_t(subnet.kernels.size() - 1), std::move(args), 1, std::move(writes));
 }
 
 StepDefT &bmodel::addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> args, int64_t tileCount,

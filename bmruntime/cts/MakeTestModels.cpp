@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AbacusModel.h"
+#include "CustomModel.h"
 #include "SizedModel.h"
 #include "bmodel/npu/check.h"
 #include "bmodel/npu/program.h"
@@ -283,6 +284,7 @@ int main(int argc, char **argv) {
   bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64),
       stages(kernelCode(), 1024), contract(contractCode(), 1024), control(contractCode(), 1024);
   bmrt::cts::Endless endless;
+  bmrt::cts::CustomModel custom;
   SizedModel sized;
   AddReluOn abacus("abacus"), abacusAndHost("abacus");
   addWorkOfTheHost(abacusAndHost);
@@ -294,6 +296,7 @@ int main(int argc, char **argv) {
          write(dynamic, folder + "/dynamic.bmodel") || write(stages, folder + "/stages.bmodel") ||
          write(contract, folder + "/contract.bmodel") || write(control, folder + "/control.bmodel") ||
          write(endless, folder + "/endless.bmodel") || write(sized, folder + "/sized.bmodel") ||
-         writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel") ||
-         write(abacus, folder + "/abacus.bmodel") || write(abacusAndHost, folder + "/abacus_host.bmodel");
+         write(custom, folder + "/custom.bmodel") || writeNpu(folder + "/npu_add.bmodel") ||
+         writeMixed(folder + "/npu_mixed.bmodel") || write(abacus, folder + "/abacus.bmodel") ||
+         write(abacusAndHost, folder + "/abacus_host.bmodel");
 }

@@ -19,6 +19,7 @@
 #include "bmodel/file_header.h"
 #include "bmodel/hash.h"
 #include "bmrt/backend.h"
+#include "bmruntime/cts/CustomOp.h"
 
 #include <algorithm>
 #include <atomic>
@@ -500,6 +501,8 @@ int main(int argc, char **argv) {
   }
   reportCrashes();
   (void)bmrt_register_backend(&bmrt_backend, nullptr);
+  const tessera_custom_op_t blend = bmrt::cts::blendOp();
+  (void)bmrt_register_custom_op(&blend, nullptr);
   const std::string schema = readFile(BMODEL_BINARY_SCHEMA);
   if (!arguments.output.empty()) {
     const Seed seed = readSeed(arguments.paths.front());

@@ -62,6 +62,9 @@ private:
 /// Appends a kernel, or returns the existing kernel with that name.
 uint32_t addKernel(SubnetDefT &subnet, std::string_view symbol, uint32_t argCount);
 
+/// Appends a call of a custom operator, |op|, with |args|: its inputs, then its outputs, which are also |writes|.
+StepDefT &addCustomCall(SubnetDefT &subnet, CustomOpDefT op, std::vector<uint32_t> args, std::vector<uint32_t> writes);
+
 /// Appends a tensor with a constant row-major shape and its stored size; the caller sets role and place.
 uint32_t addTensor(StageDefT &stage, std::string_view name, DType dtype, std::span<const int64_t> shape);
 

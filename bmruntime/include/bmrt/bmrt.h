@@ -135,6 +135,18 @@ BMRT_API uint64_t bmrt_tensor_row_major_bytes(const bmrt_tensor_info_t *info);
 BMRT_API bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, void *out, uint64_t out_bytes,
                                               bmrt_status_t *out_status);
 
+/*===- Custom operators -----------------------------------------------------===*/
+
+struct tessera_custom_op_t; /* see tessera_custom_op.h */
+
+/* Registers an operator that models name, for this process. Models that call it must be opened afterwards. The strings
+ * and functions of |op| must stay valid; the struct itself is copied. */
+BMRT_API bmrt_code_t bmrt_register_custom_op(const struct tessera_custom_op_t *op, bmrt_status_t *out_status);
+
+/* Loads a shared library of operators and registers them. Its code runs in this process: load only libraries that you
+ * trust. A model file cannot cause this; only the caller names libraries. */
+BMRT_API bmrt_code_t bmrt_load_custom_ops(const char *path, bmrt_status_t *out_status);
+
 /*===- Model ----------------------------------------------------------------===*/
 
 typedef struct bmrt_open_options_t {

@@ -41,6 +41,12 @@ void check(Function function, Args... args) {
   }
 }
 
+/// Registers a custom operator; see bmrt_register_custom_op.
+inline void registerCustomOp(const tessera_custom_op_t &op) { check(bmrt_register_custom_op, &op); }
+
+/// Loads a library of custom operators; see bmrt_load_custom_ops.
+inline void loadCustomOps(const std::string &path) { check(bmrt_load_custom_ops, path.c_str()); }
+
 /// An opened file; copies of the object share it.
 class Model {
 public:

@@ -135,6 +135,9 @@ bmrt_code_t bmrt::core::checkContracts(const StageProgram &stage, SubnetProgram 
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(subnet.kernels()));
   }
   for (uint32_t i = 0; i < contracts.size() && program.backend->find_contract; ++i) {
+    if (subnet.kernels()->Get(i)->custom()) {
+      continue;
+    }
     const char *symbol = subnet.kernels()->Get(i)->symbol()->c_str();
     const void *note = nullptr;
     BMRT_RETURN_IF_ERROR(program.backend->find_contract(program.code, symbol, &note, StatusOrOwn(status)));

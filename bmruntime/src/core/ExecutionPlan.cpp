@@ -3,6 +3,7 @@
 #include "ExecutionPlan.h"
 
 #include "Count.h"
+#include "CustomOps.h"
 #include "SizeCheck.h"
 #include "bmodel/reader.h"
 
@@ -39,6 +40,12 @@ void withArguments(const StageDef &stage, const StepDef &step, Use use) {
   }
 }
 
+/// Returns true if |step| is a launch that calls a custom operator.
+bool callsCustomOp(const SubnetDef &subnet, const StepDef &step) {
+  const LaunchDef *launch = step.op_as_LaunchDef();
+  return launch && subnet.kernels()->Get(launch->kernel())->custom();
+}
+
 uint32_t agentOf(const StageProgram &program, const SubnetProgram &subnet, const StepDef &step) {
   switch (step.op_type()) {
   case StepOp::CallSubnetDef:
@@ -58,18 +65,19 @@ uint32_t agentOf(const StageProgram &program, const SubnetProgram &subnet, const
 } // namespace
 
 bmrt_code_t ExecutionPlan::allocate(const StageProgram &program, bmrt_status_t *status) {
-  size_t stepCount = 0, argCount = 0, dimCount = 0;
+  size_t stepCount = 0, argCount = 0, dimCount = 0, tensorCount = 0;
   for (const SubnetProgram &subnet : program.subnets) {
     stepCount += count(subnet.def->plan());
     for (uint32_t i = 0; i < count(subnet.def->plan()); ++i) {
       withArguments(*program.def, *subnet.def->plan()->Get(i), [&](auto *first, auto *second, auto *dims) {
         argCount += count(first) + count(second) + 1;
         dimCount += count(dims);
+        tensorCount += callsCustomOp(*subnet.def, *subnet.def->plan()->Get(i)) ? count(first) : 0;
       });
     }
   }
   return steps.allocate(stepCount) && firstStep.allocate(program.subnets.size() + 1) && args.allocate(argCount) &&
-                 dimValues.allocate(dimCount)
+                 dimValues.allocate(dimCount) && customTensors.allocate(tensorCount)
              ? BMRT_OK
              : BMRT_FAIL(status, NO_MEMORY, "no memory for a plan of %zu steps", stepCount);
 }
@@ -80,6 +88,7 @@ bmrt_code_t ExecutionPlan::build(const StageProgram &program, uint32_t threads, 
   uint32_t nextStep = 0;
   void **nextArg = args.data();
   int64_t *nextDim = dimValues.data();
+  tessera_tensor_t *nextTensor = customTensors.data();
   for (uint32_t s = 0; s < program.subnets.size(); ++s) {
     const SubnetProgram &subnet = program.subnets[s];
     const Stream *nextStream = subnet.streams.data();
@@ -99,6 +108,12 @@ bmrt_code_t ExecutionPlan::build(const StageProgram &program, uint32_t threads, 
       });
       if (const LaunchDef *launch = step.def->op_as_LaunchDef()) {
         step.kernel = subnet.kernels[launch->kernel()];
+        if (callsCustomOp(*subnet.def, *step.def)) {
+          step.tensors = nextTensor;
+          for (uint32_t slot : *launch->args()) {
+            *nextTensor++ = describeCustomTensor(*stage->tensors()->Get(slot));
+          }
+        }
         step.tiles = launch->tile_count();
         step.grain = step.agent == kHostAgent ? chooseGrain(launch->grain(), step.tiles, threads) : launch->grain();
         scratchBytes =
@@ -120,6 +135,9 @@ void ExecutionPlan::bind(char *const *data) {
         step.args[i] = data[i < inputs ? first->Get(i) : second->Get(i - inputs)];
       }
       step.args[total] = step.dimValues;
+      for (uint32_t i = 0; step.tensors && i < total; ++i) {
+        step.tensors[i].data = step.args[i];
+      }
     });
   }
 }

@@ -6,6 +6,7 @@
 #include "Memory.h"
 #include "StageProgram.h"
 #include "Status.h"
+#include "tessera_custom_op.h"
 
 #include <cstdint>
 
@@ -22,8 +23,9 @@ struct Step {
   const SubnetProgram *subnet = nullptr;
   bool usesStepDims = false; ///< its sizes depend on dims that earlier steps set, so it is checked when it runs
   // Set only for launches and streams.
-  void *kernel = nullptr;
-  void **args = nullptr; ///< addresses of the tensors
+  void *kernel = nullptr;              ///< of a custom operator: its bmodel::CustomOp
+  tessera_tensor_t *tensors = nullptr; ///< arguments of a custom operator; null for other launches
+  void **args = nullptr;               ///< addresses of the tensors
   int64_t tiles = 0;
   int64_t grain = 1;
   int64_t *dimValues = nullptr; ///< passed to a host kernel after the last argument; null if the step has no dims
@@ -58,6 +60,7 @@ private:
   Array<uint32_t> firstStep;
   Array<void *> args;
   Array<int64_t> dimValues;
+  Array<tessera_tensor_t> customTensors;
   uint64_t scratchBytes = 0;
 };
 

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Count.h"
+#include "CustomOps.h"
 #include "SizeCheck.h"
 #include "StageContext.h"
 #include "StepInfo.h"
@@ -97,6 +98,9 @@ bmrt_code_t StageContext::readDim(uint32_t slot, int64_t &value, bmrt_status_t *
 }
 
 bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
+  if (step.tensors) {
+    return runCustomOp(*step.subnet->def, *step.def, step.kernel, step.tensors, status);
+  }
   Launch launch{reinterpret_cast<bm_kernel_fn>(step.kernel), step.args, step.tiles, step.grain, &resources.interrupt};
   if (step.dimValues || sizes.dims()) {
     const LaunchDef *def = step.def->op_as_LaunchDef();

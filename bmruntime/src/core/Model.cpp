@@ -4,6 +4,7 @@
 
 #include "Contract.h"
 #include "Count.h"
+#include "CustomOps.h"
 #include "Integrity.h"
 #include "ScheduleBuilder.h"
 #include "Sizes.h"
@@ -262,6 +263,9 @@ bmrt_code_t bmrt_model_t::loadKernels(SubnetProgram &subnet, bmrt_status_t *stat
                      def.name()->c_str(), subnet.backend->family);
   }
   for (uint32_t i = 0; i < subnet.kernels.size(); ++i) {
+    if (def.kernels()->Get(i)->custom()) {
+      continue;
+    }
     const char *symbol = def.kernels()->Get(i)->symbol()->c_str();
     subnet.kernels[i] = subnet.backend->find_kernel(subnet.code, symbol);
     if (!subnet.kernels[i]) {
@@ -290,12 +294,12 @@ bmrt_code_t bmrt_model_t::loadSubnet(StageProgram &stage, SubnetProgram &subnet,
     bmrt_device_t *device = subnet.device ? subnet.device->handle : nullptr;
     BMRT_RETURN_IF_ERROR(subnet.backend->check(device, &asked, StatusOrOwn(status)));
   }
-  if (def.code_segment() < 0) {
-    return BMRT_OK;
+  if (def.code_segment() >= 0) {
+    BMRT_RETURN_IF_ERROR(loadCode(subnet, status));
+    BMRT_RETURN_IF_ERROR(loadStreams(stage, subnet, status));
   }
-  BMRT_RETURN_IF_ERROR(loadCode(subnet, status));
-  BMRT_RETURN_IF_ERROR(loadStreams(stage, subnet, status));
   BMRT_RETURN_IF_ERROR(loadKernels(subnet, status));
+  BMRT_RETURN_IF_ERROR(resolveCustomOps(stage, subnet, status));
   return checkContracts(stage, subnet, status);
 }
 

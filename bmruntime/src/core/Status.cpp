@@ -40,7 +40,8 @@ bmrt_code_t bmrt::core::fail(bmrt_status_t *status, const bmodel::Status &cause,
     code = BMRT_NO_MEMORY;
     break;
   }
-  return fail(status, code, cause.file, cause.line, "failed to load '%.200s': %s", name, cause.message);
+  return name ? fail(status, code, cause.file, cause.line, "failed to load '%.200s': %s", name, cause.message)
+              : fail(status, code, cause.file, cause.line, "%s", cause.message);
 }
 
 extern "C" const char *bmrt_code_name(bmrt_code_t code) {

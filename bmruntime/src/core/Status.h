@@ -17,8 +17,8 @@ namespace bmrt::core {
 [[gnu::format(printf, 5, 6)]] bmrt_code_t fail(bmrt_status_t *status, bmrt_code_t code, const char *file, int line,
                                                const char *format, ...);
 
-/// Converts an error that the reader found in the file called |name|.
-bmrt_code_t fail(bmrt_status_t *status, const bmodel::Status &cause, const char *name);
+/// Converts an error of bmodel_format; with a |name|, the reader found it in the file of that name.
+bmrt_code_t fail(bmrt_status_t *status, const bmodel::Status &cause, const char *name = nullptr);
 
 /// Reports that a run was cancelled.
 inline bmrt_code_t failCancelled(bmrt_status_t *status) {
