@@ -66,10 +66,11 @@ public:
   }
 
 private:
-  /// Returns a symbol, or a multiple of one, with a range around |size|.
-  Dim draw(int64_t size, int64_t least) {
+  /// Returns a symbol, or a multiple of one, with a range from slightly below |size| to less than |spread| above it.
+  Dim draw(int64_t size, int64_t least, int64_t spread = 7) {
     int64_t factor = size % 2 == 0 && size > 2 && random() % 3 == 0 ? 2 : 1, value = size / factor;
-    int64_t min = std::max<int64_t>(least, value - int64_t(random() % 4)), max = value + int64_t(random() % 7);
+    int64_t min = std::max<int64_t>(least, value - int64_t(random() % 4));
+    int64_t max = value + int64_t(random() % uint64_t(spread));
     int64_t likely = min + int64_t(random() % uint64_t(max - min + 1));
     std::string name = llvm::formatv("s{0}", symbols++);
     return factor * Dim::symbol(op->getContext(), name, min, std::max(max, min + 1), likely);
@@ -175,7 +176,8 @@ private:
       if (!takes() || !canOpen(int64_t(d) + 2, all) || !roundsDown) {
         continue;
       }
-      Dim size = draw(input, std::max<int64_t>(1, reach - padding));
+      // Some rows have several register tiles and a remainder.
+      Dim size = draw(input, std::max<int64_t>(1, reach - padding), random() % 4 == 0 ? 40 : 7);
       setAligned(int64_t(d) + 2, floorDiv(size + padding - reach, strides[d]) + 1, all);
       sizes[0][d + 2] = size;
     }

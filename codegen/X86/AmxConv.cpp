@@ -14,13 +14,13 @@ namespace {
 
 /// Returns the positions in a row of the copy.
 int64_t positionsOfRow(const ConvShape &s) {
-  return int64_t(llvm::alignTo((s.ow - 1) * s.strideW + (s.kw - 1) * s.dilationW + 1, s.strideW));
+  return int64_t(llvm::alignTo((s.ow.value() - 1) * s.strideW + (s.kw - 1) * s.dilationW + 1, s.strideW));
 }
 
 /// Returns how many output rows one register tile can hold. Output rows share a window if it holds them and the input
 /// rows between them.
 int64_t rowsOfTile(const ConvGeometry &g) {
-  int64_t width = g.tiling.width, between = g.s.strideH * positionsOfRow(g.s) / g.s.strideW;
+  int64_t width = g.tiling.width.value(), between = g.s.strideH * positionsOfRow(g.s) / g.s.strideW;
   int64_t perWindow = width > kWindowRows ? 0 : 1 + (kWindowRows - width) / between;
   return g.packing.getRows() / kWindowRows * perWindow;
 }
@@ -65,7 +65,7 @@ AmxGeometry::AmxGeometry(device::ConvOp op, const X86Target &target)
 int64_t AmxGeometry::stepsOfStrip() const {
   constexpr int64_t kStripBytes = 24 * 1024, kMostWeights = 256 * 1024;
   if (weightBytes() > kMostWeights) {
-    return tiling.rowSteps;
+    return tiling.rowSteps.value();
   }
   return std::max<int64_t>(1, kStripBytes / (tiling.columns.size * input.positionBytes * (halves() ? 2 : 1)));
 }
@@ -103,12 +103,12 @@ void AmxConv::complete(TileShape &shape) const {
 void AmxConv::copyRows(const ConvPart &part, Value firstRow) {
   auto copyPositions = [&](Value from, Value to, Value count) {
     if (g.input.blocked) {
-      return copyChannelsLast(kb, from, to, count, g.s.icBlocks(), g.sourcePlane(), g.s.aBytes, g.input.positionBytes,
+      return copyChannelsLast(kb, from, to, count, g.s.icBlocks(), g.sourcePlane().value(), g.s.aBytes, g.input.positionBytes,
                               g.highAt);
     }
-    copyPixels(kb, from, to, count, g.s.groupC(), g.sourcePlane(), g.s.aBytes);
+    copyPixels(kb, from, to, count, g.s.groupC(), g.sourcePlane().value(), g.s.aBytes);
   };
-  copyPaddedRows(kb, g, part, firstRow, copyPositions, [&](Value to, int64_t bytes) {
+  copyPaddedRows(kb, g, part, firstRow, copyPositions, [&](Value to, Dim bytes) {
     auto value = static_cast<int8_t>(op.getPadValue()); // i16 inputs have zero padding
     fillBytes(kb, to, bytes, value);
     if (g.highAt) {
@@ -123,10 +123,10 @@ void AmxConv::copyFlat(const ConvPart &part, Value begin, Value end) {
   Value source = byteOffset(kb, kb.operand(0), kb.mul(part.imageGroup, g.sourceGroup()));
   if (s.strideH == 1 && s.strideW == 1) {
     return copyChannelsLast(kb, byteOffset(kb, source, kb.mul(begin, g.sourceBytes())), kb.scratch(),
-                            kb.sub(end, begin), s.icBlocks(), g.sourcePlane(), s.aBytes, g.input.positionBytes,
+                            kb.sub(end, begin), s.icBlocks(), g.sourcePlane().value(), s.aBytes, g.input.positionBytes,
                             g.highAt);
   }
-  copyChannelsLast(kb, source, kb.scratch(), kb.sub(end, begin), s.icBlocks(), g.sourcePlane(), s.aBytes,
+  copyChannelsLast(kb, source, kb.scratch(), kb.sub(end, begin), s.icBlocks(), g.sourcePlane().value(), s.aBytes,
                    g.input.positionBytes, g.highAt, [&](Value index) {
                      Value position = kb.add(begin, index), row = kb.div(position, s.ow);
                      Value column = kb.rem(position, s.ow);

@@ -7,13 +7,16 @@ using namespace mlir;
 namespace tessera::x86 {
 
 ConvTiling::ConvTiling(const ConvShape &s, bool flat, int64_t mostPositions)
-    : flat(flat), height(flat ? 1 : s.oh), width(flat ? s.oh * s.ow : s.ow), stepW(flat ? 1 : s.strideW),
-      columns(width, mostPositions), rowSteps(height == 1 ? columns.pieces : height) {}
+    : flat(flat), height(flat ? Dim(1) : s.oh), width(flat ? s.oh * s.ow : s.ow), stepW(flat ? 1 : s.strideW),
+      mostPositions(mostPositions), columns(std::max<int64_t>(1, likelyOf(width)), mostPositions),
+      rowSteps(!isOneRow()         ? height
+               : width.isKnown() ? Dim(columns.pieces)
+                                 : tessera::ceilDiv(width, mostPositions)) {}
 
 void ConvTiling::stackRows(int64_t rows) {
-  if (height > 1 && columns.pieces == 1) {
-    tileH = std::clamp<int64_t>(rows, 1, height);
-    rowSteps = ceilDiv(height, tileH);
+  if (height.isKnown() && width.isKnown() && !isOneRow() && columns.pieces == 1) {
+    tileH = std::clamp<int64_t>(rows, 1, height.value());
+    rowSteps = ceilDiv(height.value(), tileH);
   }
 }
 
@@ -30,23 +33,23 @@ static ConvInput inputOf(const ConvShape &s, PackingAttr packing, bool copied) {
 ConvGeometry::ConvGeometry(device::ConvOp op, const X86Target &target, bool copied, bool flat)
     : s(op), packing(packingOf(op)), weights(target, panelsOfConv(packing, s.groups)),
       panels(s.ocBlocks(), weights.panels.panelBlocks), input(inputOf(s, packing, copied)),
-      tiling(s, flat, packing.getRows()), segments{false, {{0, tiling.height, 0, s.kh}}, {{0, tiling.width, 0, s.kw}}} {
-}
+      tiling(s, flat, packing.getRows()),
+      segments{false, {{0, likelyOf(tiling.height), 0, s.kh}}, {{0, likelyOf(tiling.width), 0, s.kw}}} {}
 
 void ConvGeometry::splitLaunch() {
-  int64_t inBytes = s.icBlocks() * kBlock * s.aBytes * s.h * s.w;
+  int64_t inBytes = s.icBlocks() * kBlock * s.aBytes * likelyOf(s.h) * likelyOf(s.w);
   int64_t flops = s.flops() / s.n / s.groups / productsPerStep(packing.getStep(), packing.getChunk());
   work =
-      splitWork(flops, tiling.rowSteps, panels.count, inBytes * (input.copied ? 2 : 1), weightBytes(), s.n * s.groups);
+      splitWork(flops, likelyRowSteps(), panels.count, inBytes * (input.copied ? 2 : 1), weightBytes(), s.n * s.groups);
   prefetchLines = prefetchedLines();
 }
 
 /// The next panel is prefetched while the tiles of this one run; the weights of a small layer stay in L2 anyway.
 int64_t ConvGeometry::prefetchedLines() const {
-  if (weightBytes() <= 256 * 1024 || weights.copied) {
+  if (weightBytes() <= 256 * 1024 || weights.copied || s.hasOpenPlanes()) {
     return 0;
   }
-  int64_t tilesPerPanel = (tiling.height == 1 ? 1 : tilesPerRow()) * rowStepsOfPart();
+  int64_t tilesPerPanel = (tiling.isOneRow() ? 1 : tilesPerRow()) * rowStepsOfPart();
   int64_t lines = weights.panels.bytesOfBlock() / kBlockBytes;
   return std::min<int64_t>(ceilDiv(lines * panels.blocks, tilesPerPanel), 2 * lines);
 }
@@ -70,16 +73,22 @@ void ConvGeometry::readInPlace() {
 }
 
 void ConvGeometry::copyFlat(int64_t rowSteps, int64_t behind) {
-  input.plane = rowSteps * (tiling.columns.size + (tiling.columns.wide ? 1 : 0)) * input.positionBytes;
-  input.copyBytes = input.plane * input.planes + behind;
+  const EvenSplit &columns = tiling.columns;
+  int64_t largest = tiling.width.isKnown() ? columns.length(0) : tiling.mostPositions;
+  int64_t plane = rowSteps * largest * input.positionBytes;
+  input.plane = plane;
+  input.copyBytes = plane * input.planes + behind;
 }
 
-void ConvGeometry::copyRows(int64_t positions, int64_t behind) {
-  int64_t rowsOut = tiling.height == 1 ? 1 : rowStepsOfPart() * tiling.tileH;
+void ConvGeometry::copyRows(Dim positions, int64_t behind) {
+  int64_t rowsOut = tiling.isOneRow() ? 1 : rowStepsOfPart() * tiling.tileH;
   int64_t rowsIn = (rowsOut - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
-  input.pitch = positions * input.positionBytes;
-  input.plane = rowsIn * input.pitch;
-  input.copyBytes = int64_t(llvm::alignTo(input.plane * input.planes + behind, 64));
+  // An odd number of positions keeps rows in different cache sets whatever the largest width is.
+  int64_t pitch = (positions.isKnown() ? positions.value() : maxOf(positions) | 1) * input.positionBytes;
+  input.positions = positions;
+  input.pitch = pitch;
+  input.plane = rowsIn * pitch;
+  input.copyBytes = int64_t(llvm::alignTo(rowsIn * pitch * input.planes + behind, 64));
 }
 
 TileShape ConvGeometry::tileShape(int64_t rows, int64_t width, int64_t blocks) const {
@@ -87,10 +96,12 @@ TileShape ConvGeometry::tileShape(int64_t rows, int64_t width, int64_t blocks) c
   shape.kind = s.kind;
   shape.blocks = blocks;
   weights.describe(shape);
-  shape.groupBytes = tiling.flat ? input.plane : 0;
+  shape.openGroups = tiling.flat && !input.plane.isKnown();
+  shape.groupBytes = tiling.flat && !shape.openGroups ? input.plane.value() : 0;
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {
-      shape.rows.push_back(y * s.strideH * input.pitch + x * tiling.stepW * input.positionBytes);
+      int64_t rowBytes = y ? y * s.strideH * input.pitch.value() : 0;
+      shape.rows.push_back(rowBytes + x * tiling.stepW * input.positionBytes);
     }
   }
   shape.prefetchLines = prefetchLines;
@@ -117,9 +128,11 @@ SmallVector<int32_t> ConvGeometry::groupOffsets(int64_t groupsPerRow) const {
 // Vector instructions
 //===----------------------------------------------------------------------===//
 
-int64_t rowsOfVectorTile(const ConvGeometry &g) { return g.packing.getRows() / g.tiling.width; }
+int64_t rowsOfVectorTile(const ConvGeometry &g) {
+  return g.tiling.width.isKnown() ? g.packing.getRows() / g.tiling.width.value() : 1;
+}
 
-int64_t positionsOfVectorRow(const ConvGeometry &g) {
+Dim positionsOfVectorRow(const ConvGeometry &g) {
   // The last K step of a kernel row reads beyond its taps if they do not fill the step (the weights there are zero).
   int64_t perStep = stepElements(g.packing.getStep()), reach = (g.s.kw - 1) * g.s.dilationW + 1;
   if (g.packing.getOrder() == PackedOrder::taps) {

@@ -19,22 +19,25 @@ struct ConvInput {
   int64_t planes;               ///< planes of one group of the data that A reads: channel blocks, channels, or one
   int64_t positionBytes;        ///< bytes of one position as it is multiplied
   bool copied;                  ///< A reads a copy
-  int64_t pitch = 0, plane = 0; ///< bytes of a row and of a plane of the data that A reads; a flat copy has no rows
+  Dim pitch = 0, plane = 0;     ///< bytes of a row and of a plane of the data that A reads; a flat copy has no rows
+  Dim positions = 0;            ///< positions in a row of a copy; a row of a plane of symbolic width is longer
   int64_t copyBytes = 0;        ///< scratch bytes of the copy
 };
 
 /// The positions of a result as register tiles.
 struct ConvTiling {
   bool flat;             ///< all positions form one row, because a 1x1 kernel does not mix rows
-  int64_t height, width; ///< positions: those of the result, or 1 and all of them
+  Dim height, width;     ///< positions: those of the result, or 1 and all of them
   int64_t stepW;         ///< positions of A between neighbouring positions of a row
-  EvenSplit columns;     ///< register tiles of one row
-  int64_t tileH = 1;     ///< rows of one register tile
-  int64_t rowSteps;      ///< register tiles of the only row, else groups of tileH rows
+  int64_t mostPositions; ///< positions of a whole register tile
+  EvenSplit columns;     ///< register tiles of one row; of the likely width if the width is symbolic
+  int64_t tileH = 1;     ///< rows of one register tile; 1 if a size is symbolic
+  Dim rowSteps;          ///< register tiles of the only row, else groups of tileH rows
 
   ConvTiling(const ConvShape &s, bool flat, int64_t mostPositions);
   /// Gives a register tile |rows| rows if it holds whole rows.
   void stackRows(int64_t rows);
+  bool isOneRow() const { return height.is(1); }
 };
 
 /// A run of positions along a dim of the result at which the same taps, [first, last), lie inside the image.
@@ -76,13 +79,20 @@ struct ConvGeometry {
   void splitLaunch();
   /// Decide how much of the input A reads at a time, after splitLaunch(): all of it in place; a copy of |rowSteps| row
   /// steps of a flat row; or a copy of the rows that a launch tile needs, |positions| each. Register tiles read up to
-  /// |behind| bytes beyond a copy.
+  /// |behind| bytes beyond a copy. Rows of a copy are a constant number of bytes apart, so that the offsets of taps are
+  /// constants at all sizes.
   void readInPlace();
   void copyFlat(int64_t rowSteps, int64_t behind = 0);
-  void copyRows(int64_t positions, int64_t behind = 0);
+  void copyRows(Dim positions, int64_t behind = 0);
 
-  Dim launchTiles() const { return s.images * s.groups * work.rowParts * work.panelParts; }
-  int64_t rowStepsOfPart() const { return ceilDiv(tiling.rowSteps, work.rowParts); }
+  Dim launchTiles() const { return s.images * s.groups * rowParts() * work.panelParts; }
+  /// Returns the number of parts of the row steps. Parts of a symbolic number of row steps have rowStepsOfPart() each.
+  Dim rowParts() const {
+    return tiling.rowSteps.isKnown() ? Dim(work.rowParts) : tessera::ceilDiv(tiling.rowSteps, rowStepsOfPart());
+  }
+  /// Returns the most row steps of a part.
+  int64_t rowStepsOfPart() const { return ceilDiv(likelyRowSteps(), work.rowParts); }
+  int64_t likelyRowSteps() const { return std::max<int64_t>(1, likelyOf(tiling.rowSteps)); }
   /// Returns the K steps of the convolution.
   int64_t steps() const { return weights.panels.steps(); }
   /// Returns the bytes of the weights of one group.
@@ -92,15 +102,15 @@ struct ConvGeometry {
   int64_t scratchBytes() const { return input.copyBytes + widenedBytes(); }
   /// Return the bytes of one position, of one plane and of one group of the input in memory.
   int64_t sourceBytes() const { return s.xBytes * input.lanes; }
-  int64_t sourcePlane() const { return s.h * s.w * sourceBytes(); }
-  int64_t sourceGroup() const { return (input.blocked ? s.icBlocks() : s.groupC()) * sourcePlane(); }
+  Dim sourcePlane() const { return s.h * s.w * sourceBytes(); }
+  Dim sourceGroup() const { return (input.blocked ? s.icBlocks() : s.groupC()) * sourcePlane(); }
   /// Returns the register tiles of one row of positions.
   int64_t tilesPerRow() const;
   /// Returns the register tile of |rows| x |width| positions and |blocks| blocks of channels.
   TileShape tileShape(int64_t rows, int64_t width, int64_t blocks) const;
   /// Returns the byte offset of a tap from the first one, in plane |plane| of the data that A reads.
   int64_t tapOffset(int64_t plane, int64_t y, int64_t x) const {
-    return plane * input.plane + y * s.dilationH * input.pitch + x * s.dilationW * input.positionBytes;
+    return plane * input.plane.value() + y * s.dilationH * input.pitch.value() + x * s.dilationW * input.positionBytes;
   }
   /// Returns the byte offset of each K group of A, in order; a kernel row consists of |groupsPerRow| K groups. Returns
   /// none for a flat row, whose K groups have a constant stride.
@@ -115,7 +125,7 @@ private:
 /// Returns how many output rows one register tile of vector instructions can hold.
 int64_t rowsOfVectorTile(const ConvGeometry &g);
 /// Returns the positions in a row of the copy that vector instructions read.
-int64_t positionsOfVectorRow(const ConvGeometry &g);
+Dim positionsOfVectorRow(const ConvGeometry &g);
 /// Returns the K groups of a kernel row: in row-major images, neighbouring taps form one.
 int64_t groupsOfVectorRow(const ConvGeometry &g);
 

@@ -17,12 +17,18 @@ ConvLoops::ConvLoops(KernelBuilder &kb, device::ConvOp op, const ConvGeometry &g
 ConvPart ConvLoops::partOf(Value tile) const {
   const WorkSplit &work = g.work;
   ConvPart part;
-  Value rowPart = kb.rem(tile, work.rowParts), rest = kb.div(tile, work.rowParts);
+  Value rowPart = kb.rem(tile, g.rowParts()), rest = kb.div(tile, g.rowParts());
   Value panelPart = kb.rem(rest, work.panelParts);
   part.imageGroup = kb.div(rest, work.panelParts);
   part.group = kb.rem(part.imageGroup, g.s.groups), part.image = kb.div(part.imageGroup, g.s.groups);
-  part.rowBegin = kb.div(kb.mul(rowPart, g.tiling.rowSteps), work.rowParts);
-  part.rowEnd = kb.div(kb.mul(kb.add(rowPart, 1), g.tiling.rowSteps), work.rowParts);
+  Dim rowSteps = g.tiling.rowSteps;
+  if (rowSteps.isKnown()) {
+    part.rowBegin = kb.div(kb.mul(rowPart, rowSteps), work.rowParts);
+    part.rowEnd = kb.div(kb.mul(kb.add(rowPart, 1), rowSteps), work.rowParts);
+  } else {
+    part.rowBegin = kb.mul(rowPart, g.rowStepsOfPart());
+    part.rowEnd = kb.min(kb.add(part.rowBegin, g.rowStepsOfPart()), kb.index(rowSteps));
+  }
   part.panelBegin = kb.div(kb.mul(panelPart, g.panels.count), work.panelParts);
   part.panelEnd = kb.div(kb.mul(kb.add(panelPart, 1), g.panels.count), work.panelParts);
   return part;
@@ -30,15 +36,15 @@ ConvPart ConvLoops::partOf(Value tile) const {
 
 void ConvLoops::emitInPlace(const ConvPart &part) {
   Value origin = kb.constant(0);
-  int64_t around = g.s.padTop * g.input.pitch + g.s.padLeft * g.input.positionBytes;
+  Dim around = g.s.padTop * g.input.pitch + g.s.padLeft * g.input.positionBytes;
   Value image = kb.mul(part.imageGroup, g.input.planes * g.input.plane);
-  Value a = byteOffset(kb, kb.operand(0), kb.sub(image, kb.constant(around)));
+  Value a = byteOffset(kb, kb.operand(0), kb.sub(image, kb.index(around)));
   emitPanels(part, {part.rowBegin, part.rowEnd, origin}, pointersOf(part, a));
 }
 
 void ConvLoops::emitCopied(const ConvPart &part, function_ref<void(Value)> copy) {
   Value origin = kb.constant(0);
-  if (g.tiling.height > 1) {
+  if (!g.tiling.isOneRow()) {
     origin = part.rowBegin;
   }
   copy(kb.sub(kb.mul(origin, g.tiling.tileH * g.s.strideH), kb.constant(g.s.padTop)));
@@ -58,13 +64,16 @@ void ConvLoops::emitFlat(const ConvPart &part, int64_t rowSteps, function_ref<vo
 
 /// Returns the first position of a row step of the flat row.
 Value ConvLoops::positionOf(Value rowStep) const {
-  const EvenSplit &columns = g.tiling.columns;
-  return kb.add(kb.mul(rowStep, columns.size), kb.min(rowStep, kb.constant(columns.wide)));
+  const ConvTiling &tiling = g.tiling;
+  if (!tiling.width.isKnown()) {
+    return kb.min(kb.mul(rowStep, tiling.mostPositions), kb.index(tiling.width));
+  }
+  return kb.add(kb.mul(rowStep, tiling.columns.size), kb.min(rowStep, kb.constant(tiling.columns.wide)));
 }
 
 /// Returns the pointers to the operands of the group and image of |part|; A is at |a|.
 TileFunctions::Pointers ConvLoops::pointersOf(const ConvPart &part, Value a) const {
-  int64_t outImage = g.s.ocBlocks() * g.s.oh * g.s.ow * kBlock;
+  Dim outImage = g.s.ocBlocks() * g.s.oh * g.s.ow * kBlock;
   unsigned firstExtra = hasBias ? 3 : 2;
   TileFunctions::Pointers base;
   base.a = a;
@@ -99,7 +108,8 @@ void ConvLoops::emitPanels(const ConvPart &part, const Rows &rows, const TileFun
 
 /// Moves the pointers of a group of an image to its |panel|. Widens the panel first if register tiles cannot.
 void ConvLoops::movePointers(TileFunctions::Pointers &base, Value panel, bool last) {
-  int64_t blocks = g.panels.blocks, outPlane = g.s.oh * g.s.ow * kBlock;
+  int64_t blocks = g.panels.blocks;
+  Dim outPlane = g.s.oh * g.s.ow * kBlock;
   int64_t panelBytes = blocks * g.weights.panels.bytesOfBlock();
   base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
   if (g.weights.copied) {
@@ -124,11 +134,19 @@ void ConvLoops::movePointers(TileFunctions::Pointers &base, Value panel, bool la
 void ConvLoops::emitPanel(Panel panel, Value index) {
   movePointers(panel.base, index, panel.last);
   Value begin = panel.rows.begin, end = panel.rows.end;
-  int64_t height = g.tiling.height, tileH = g.tiling.tileH;
-  if (height == 1) {
-    return emitRow(panel, {kb.constant(0), 1, g.tiling.columns, 0, 0, {}}, begin, end);
+  const ConvTiling &tiling = g.tiling;
+  if (tiling.isOneRow()) {
+    Tiles row{kb.constant(0), 1, tiling.columns, 0, 0, {}};
+    if (tiling.width.isKnown()) {
+      return emitRow(panel, row, begin, end);
+    }
+    Value first = positionOf(begin);
+    return emitOpenRow(panel, row, first, kb.sub(positionOf(end), first));
   }
-  int64_t fullSteps = height / tileH, rest = height % tileH;
+  if (!tiling.height.isKnown()) {
+    return emitRows(panel, begin, end, 1);
+  }
+  int64_t height = tiling.height.value(), tileH = tiling.tileH, fullSteps = height / tileH, rest = height % tileH;
   Value fullEnd = rest ? kb.min(end, kb.constant(fullSteps)) : end;
   emitRows(panel, begin, fullEnd, tileH);
   if (rest) {
@@ -143,6 +161,9 @@ void ConvLoops::emitRows(const Panel &panel, Value begin, Value end, int64_t row
     Value from = segments.skip ? kb.max(begin, kb.constant(rowSegment.begin)) : begin;
     Value to = segments.skip ? kb.min(end, kb.constant(rowSegment.end)) : end;
     kb.forLoop(from, to, 1, [&, row = row](Value step) {
+      if (!g.tiling.width.isKnown()) {
+        return emitOpenRow(panel, {step, rows, g.tiling.columns, 0, 0, {}}, kb.constant(0), kb.index(g.tiling.width));
+      }
       int64_t before = 0;
       for (auto [column, segment] : llvm::enumerate(segments.columns)) {
         EvenSplit split(segment.length(), g.packing.getRows());
@@ -166,16 +187,26 @@ void ConvLoops::emitRow(const Panel &panel, const Tiles &tiles, Value begin, Val
   }
 }
 
+/// Emits the register tiles of |positions| columns of |tiles| from column |first| on, both known at run time only.
+void ConvLoops::emitOpenRow(const Panel &panel, const Tiles &tiles, Value first, Value positions) {
+  forOpenTiles(kb, first, positions, g.tiling.mostPositions, [&](Value begin, Value count, int64_t width) {
+    emitTiles(panel, tiles, kb.constant(0), count, width,
+              [&](Value tile) { return kb.add(begin, kb.mul(tile, width)); });
+  });
+}
+
 /// Returns where a register tile of |rows| x |width| positions stores its results.
 TileResult ConvLoops::resultOf(int64_t rows, int64_t width, bool last) const {
   TileResult result;
-  result.blockStride = g.s.oh * g.s.ow * kBlock;
+  Dim blockStride = g.s.oh * g.s.ow * kBlock;
+  result.openBlocks = !blockStride.isKnown();
+  result.blockStride = result.openBlocks ? 0 : blockStride.value();
   result.elementBytes = g.s.yBytes;
   result.element = g.s.yElement;
   result.tailLanes = last && g.s.groupOc() % kBlock ? g.s.groupOc() % kBlock : kBlock;
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {
-      result.rows.push_back((y * g.tiling.width + x) * kBlock);
+      result.rows.push_back(((y ? y * g.tiling.width.value() : 0) + x) * kBlock);
     }
   }
   return result;
@@ -183,6 +214,15 @@ TileResult ConvLoops::resultOf(int64_t rows, int64_t width, bool last) const {
 
 /// Emits the register tiles [begin, end) of |tiles|, all |width| positions wide.
 void ConvLoops::emitTiles(const Panel &panel, const Tiles &tiles, Value begin, Value end, int64_t width) {
+  bool narrow = width == tiles.split.size;
+  emitTiles(panel, tiles, begin, end, width, [&](Value tile) {
+    Value within = narrow ? kb.add(kb.mul(tile, width), tiles.split.wide) : kb.mul(tile, width);
+    return kb.add(within, tiles.first);
+  });
+}
+
+void ConvLoops::emitTiles(const Panel &panel, const Tiles &tiles, Value begin, Value end, int64_t width,
+                          function_ref<Value(Value)> columnOf) {
   const ConvTiling &tiling = g.tiling;
   const TileFunctions::Pointers &base = panel.base;
   Value a =
@@ -192,10 +232,8 @@ void ConvLoops::emitTiles(const Panel &panel, const Tiles &tiles, Value begin, V
   TileShape shape = g.tileShape(tiles.rows, width, panel.last ? g.panels.lastBlocks : g.panels.blocks);
   complete(shape, tiles.segment);
   TileResult result = resultOf(tiles.rows, width, panel.last);
-  bool narrow = width == tiles.split.size;
   kb.forLoop(begin, end, 1, [&](Value tile) {
-    Value within = narrow ? kb.add(kb.mul(tile, width), tiles.split.wide) : kb.mul(tile, width);
-    Value column = kb.add(within, tiles.first);
+    Value column = columnOf(tile);
     TileFunctions::Pointers at = base;
     at.a = byteOffset(kb, a, kb.mul(column, tiling.stepW * g.input.positionBytes));
     Value element = kb.add(c, kb.mul(column, kBlock));
@@ -205,10 +243,16 @@ void ConvLoops::emitTiles(const Panel &panel, const Tiles &tiles, Value begin, V
         pointer = byteOffset(kb, pointer, kb.mul(element, extra.elementBytes));
       }
     }
+    if (result.openBlocks) {
+      at.blockStride = kb.index(g.s.oh * g.s.ow * kBlock);
+    }
+    if (shape.openGroups) {
+      at.groupStride = kb.index(g.input.plane);
+    }
     if (g.prefetchLines) {
       // Each tile of the panel prefetches its share of the next panel.
       Value partBegin = panel.part.rowBegin, row = kb.mul(kb.sub(tiles.step, partBegin), g.tilesPerRow());
-      Value index = tiling.height == 1 ? kb.sub(tile, partBegin) : kb.add(kb.add(row, tile), tiles.before);
+      Value index = tiling.isOneRow() ? kb.sub(tile, partBegin) : kb.add(kb.add(row, tile), tiles.before);
       at.prefetch = byteOffset(kb, base.prefetch, kb.mul(index, g.prefetchLines * 64));
     }
     functions.call(shape, result, at);
@@ -219,19 +263,20 @@ void ConvLoops::emitTiles(const Panel &panel, const Tiles &tiles, Value begin, V
 // Copies of the input
 //===----------------------------------------------------------------------===//
 
-void fillBytes(KernelBuilder &kb, Value to, int64_t bytes, int8_t value, int64_t at) {
-  if (bytes > 0) {
+void fillBytes(KernelBuilder &kb, Value to, Dim bytes, int8_t value, int64_t at) {
+  bytes = max(bytes, 0);
+  if (!bytes.is(0)) {
     Value fill = LLVM::ConstantOp::create(kb.b, kb.b.getI8Type(), kb.b.getI8IntegerAttr(value));
-    LLVM::MemsetOp::create(kb.b, byteOffset(kb, to, at), fill, kb.constant(bytes), /*isVolatile=*/false);
+    LLVM::MemsetOp::create(kb.b, byteOffset(kb, to, at), fill, kb.index(bytes), /*isVolatile=*/false);
   }
 }
 
 void copyPaddedRows(KernelBuilder &kb, const ConvGeometry &g, const ConvPart &part, Value firstRow,
-                    function_ref<void(Value, Value, Value)> copyPositions, function_ref<void(Value, int64_t)> fill) {
+                    function_ref<void(Value, Value, Value)> copyPositions, function_ref<void(Value, Dim)> fill) {
   const ConvInput &input = g.input;
   const ConvShape &s = g.s;
-  int64_t rowsIn = input.plane / input.pitch, width = input.pitch / input.positionBytes, sourceBytes = g.sourceBytes();
-  int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft)), right = width - s.padLeft - inside;
+  int64_t rowsIn = input.plane.value() / input.pitch.value(), sourceBytes = g.sourceBytes();
+  Dim width = input.positions, inside = max(0, min(s.w, width - s.padLeft)), right = width - s.padLeft - inside;
   Value source =
       byteOffset(kb, kb.operand(0), kb.mul(kb.add(kb.mul(part.image, s.groups), part.group), g.sourceGroup()));
   kb.forLoop(0, input.planes, 1, [&](Value plane) {
@@ -239,12 +284,18 @@ void copyPaddedRows(KernelBuilder &kb, const ConvGeometry &g, const ConvPart &pa
     Value to = byteOffset(kb, kb.scratch(), kb.mul(plane, input.plane));
     // Rows above, inside and below the image.
     Value rows = kb.constant(rowsIn);
+    if (!g.tiling.rowSteps.isKnown() && !g.tiling.isOneRow()) { // the last part has fewer rows
+      Value rest = kb.sub(kb.constant(g.rowStepsOfPart()), kb.sub(part.rowEnd, part.rowBegin));
+      rows = kb.sub(rows, kb.mul(rest, s.strideH));
+    }
     Value top = kb.min(rows, kb.max(kb.constant(0), kb.sub(kb.constant(0), firstRow)));
-    Value bottom = kb.max(top, kb.min(rows, kb.sub(kb.constant(s.h), firstRow)));
+    Value bottom = kb.max(top, kb.min(rows, kb.sub(kb.index(s.h), firstRow)));
     auto fillRows = [&](Value begin, Value end) {
-      kb.forLoop(begin, end, 1, [&](Value row) { fill(byteOffset(kb, to, kb.mul(row, input.pitch)), input.pitch); });
+      kb.forLoop(begin, end, 1, [&](Value row) {
+        fill(byteOffset(kb, to, kb.mul(row, input.pitch)), width * input.positionBytes);
+      });
     };
-    if (!s.padded() && width == s.w) {
+    if (!s.padded() && width.isKnown() && s.w.is(width.value())) {
       // Whole rows are contiguous in both places.
       copyPositions(byteOffset(kb, from, kb.mul(firstRow, s.w * sourceBytes)), to, kb.mul(bottom, s.w));
       return;
@@ -252,10 +303,10 @@ void copyPaddedRows(KernelBuilder &kb, const ConvGeometry &g, const ConvPart &pa
     fillRows(kb.constant(0), top);
     kb.forLoop(top, bottom, 1, [&](Value row) {
       Value target = byteOffset(kb, to, kb.mul(row, input.pitch));
-      fill(target, std::min(s.padLeft, width) * input.positionBytes);
-      if (inside > 0) {
+      fill(target, min(s.padLeft, width) * input.positionBytes);
+      if (!inside.is(0)) {
         copyPositions(byteOffset(kb, from, kb.mul(kb.add(firstRow, row), s.w * sourceBytes)),
-                      byteOffset(kb, target, s.padLeft * input.positionBytes), kb.constant(inside));
+                      byteOffset(kb, target, s.padLeft * input.positionBytes), kb.index(inside));
       }
       fill(byteOffset(kb, target, (s.padLeft + inside) * input.positionBytes), right * input.positionBytes);
     });

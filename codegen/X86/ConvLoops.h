@@ -62,7 +62,11 @@ private:
   void movePointers(TileFunctions::Pointers &base, mlir::Value panel, bool last);
   void emitRows(const Panel &panel, mlir::Value begin, mlir::Value end, int64_t rows);
   void emitRow(const Panel &panel, const Tiles &tiles, mlir::Value begin, mlir::Value end);
+  void emitOpenRow(const Panel &panel, const Tiles &tiles, mlir::Value first, mlir::Value positions);
   void emitTiles(const Panel &panel, const Tiles &tiles, mlir::Value begin, mlir::Value end, int64_t width);
+  /// |columnOf| returns the column of the result at which a tile begins.
+  void emitTiles(const Panel &panel, const Tiles &tiles, mlir::Value begin, mlir::Value end, int64_t width,
+                 llvm::function_ref<mlir::Value(mlir::Value tile)> columnOf);
   TileResult resultOf(int64_t rows, int64_t width, bool last) const;
 
   KernelBuilder &kb;
@@ -77,10 +81,10 @@ private:
 /// positions of a row; |fill| fills bytes of the border.
 void copyPaddedRows(KernelBuilder &kb, const ConvGeometry &g, const ConvPart &part, mlir::Value firstRow,
                     llvm::function_ref<void(mlir::Value from, mlir::Value to, mlir::Value count)> copyPositions,
-                    llvm::function_ref<void(mlir::Value to, int64_t bytes)> fill);
+                    llvm::function_ref<void(mlir::Value to, Dim bytes)> fill);
 
 /// Fills |bytes| bytes, |at| bytes behind |to|, with |value|; |bytes| may be 0 or less.
-void fillBytes(KernelBuilder &kb, mlir::Value to, int64_t bytes, int8_t value, int64_t at = 0);
+void fillBytes(KernelBuilder &kb, mlir::Value to, Dim bytes, int8_t value, int64_t at = 0);
 
 } // namespace tessera::x86
 

@@ -45,11 +45,12 @@ std::optional<BorderSegments> findSkips(const ConvGeometry &g) {
   constexpr double kMostOfWhole = 0.85;
   const ConvShape &s = g.s;
   if (g.packing.getOrder() != PackedOrder::blocks || g.packing.getScaleGroup() || isScaledStep(g.packing.getStep()) ||
-      !s.padded() || g.tiling.height == 1 || g.tiling.tileH != 1) {
+      !s.padded() || s.hasOpenPlanes() || g.tiling.isOneRow() || g.tiling.tileH != 1) {
     return std::nullopt;
   }
-  BorderSegments segments{true, segmentsOf(s.oh, s.h, s.strideH, s.padTop, s.dilationH, s.kh),
-                          segmentsOf(s.ow, s.w, s.strideW, s.padLeft, s.dilationW, s.kw)};
+  int64_t oh = s.oh.value(), ow = s.ow.value();
+  BorderSegments segments{true, segmentsOf(oh, s.h.value(), s.strideH, s.padTop, s.dilationH, s.kh),
+                          segmentsOf(ow, s.w.value(), s.strideW, s.padLeft, s.dilationW, s.kw)};
   double rows = 0, all = 0;
   for (const BorderSegment &segment : segments.rows) {
     rows += double(segment.length() * segment.taps());
@@ -59,7 +60,7 @@ std::optional<BorderSegments> findSkips(const ConvGeometry &g) {
     all += rows * double(split.pieces * std::max(kFewColumns, split.length(0)) * segment.taps());
   }
   bool pays = segments.rows.size() * segments.columns.size() <= kMostSegments &&
-              all <= kMostOfWhole * double(s.oh * s.ow * s.kh * s.kw);
+              all <= kMostOfWhole * double(oh * ow * s.kh * s.kw);
   return pays ? std::optional(segments) : std::nullopt;
 }
 
@@ -67,7 +68,7 @@ ConvGeometry geometryOf(device::ConvOp op, const X86Target &target) {
   ConvShape s(op);
   bool blocked = packingOf(op).getOrder() == PackedOrder::blocks;
   bool flat = s.isPointwise() && s.strideH == 1 && s.strideW == 1 && blocked && !s.padded();
-  ConvGeometry g(op, target, s.padded() || !blocked || s.widens, flat);
+  ConvGeometry g(op, target, s.padded() || !blocked || s.widens || (s.hasOpenPlanes() && !flat), flat);
   g.tiling.stackRows(rowsOfVectorTile(g));
   if (std::optional<BorderSegments> skips = findSkips(g)) {
     g.segments = *skips;
@@ -162,7 +163,7 @@ void FloatConv::copyPositions(Value from, Value to, Value count) {
 void FloatConv::copyRows(const ConvPart &part, Value firstRow) {
   copyPaddedRows(
       kb, g, part, firstRow, [&](Value from, Value to, Value count) { copyPositions(from, to, count); },
-      [&](Value to, int64_t bytes) { fillBytes(kb, to, bytes, static_cast<int8_t>(op.getPadValue())); });
+      [&](Value to, Dim bytes) { fillBytes(kb, to, bytes, static_cast<int8_t>(op.getPadValue())); });
 }
 
 /// Copies the positions [begin, end) of the flat row to scratch.

@@ -23,7 +23,9 @@ ConvGeometry geometryOf(device::ConvOp op, const X86Target &target, bool signedD
   ConvShape s(op);
   bool blocked = packingOf(op).getOrder() == PackedOrder::blocks;
   bool copied = s.padded() || !blocked || (signedDots && s.groupOc() >= kWorthCopying);
-  ConvGeometry g(op, target, copied, s.isPointwise() && s.strideH == 1 && s.strideW == 1 && !copied);
+  bool flat = s.isPointwise() && s.strideH == 1 && s.strideW == 1 && !copied;
+  copied |= s.hasOpenPlanes() && !flat;
+  ConvGeometry g(op, target, copied, flat);
   g.tiling.stackRows(rowsOfVectorTile(g));
   g.splitLaunch();
   if (copied) {
@@ -64,7 +66,7 @@ void IntegerConv::copyRows(const ConvPart &part, Value firstRow) {
     }
     LLVM::MemcpyOp::create(kb.b, to, from, bytes, /*isVolatile=*/false);
   };
-  copyPaddedRows(kb, g, part, firstRow, copyPositions, [&](Value to, int64_t bytes) {
+  copyPaddedRows(kb, g, part, firstRow, copyPositions, [&](Value to, Dim bytes) {
     fillBytes(kb, to, bytes, static_cast<int8_t>(op.getPadValue() ^ (signedDots ? 0x80 : 0)));
   });
 }

@@ -12,10 +12,14 @@ using namespace mlir;
 
 namespace tessera::x86 {
 
+/// Returns true if the kernel of |packing| and |shape| accepts symbolic heights and widths.
+static bool acceptsOpenPlanes(const ConvShape &shape, PackingAttr packing) {
+  PackedOrder order = packing.getOrder();
+  bool integers = order == PackedOrder::windows || (order == PackedOrder::depthwise && shape.kind != TileKind::F32);
+  return order != PackedOrder::winograd && !integers && !packing.getChunk();
+}
+
 LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {
-  if (!Shape(op.getX()).dropFront().isKnown() || !Shape(op.getY()).dropFront().isKnown()) {
-    return op.emitError() << kernels::kOpenSizesText; // only the number of images may be symbolic
-  }
   unsigned unsupported = 0;
   auto y = cast<RankedTensorType>(op.getY().getType());
   std::optional<SmallVector<TileExtra>> extras = classifyExtras(op, op.getExtras(), y, unsupported);
@@ -26,6 +30,10 @@ LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {
   }
   if (failed(checkPacking(op, targetOf(kb)))) {
     return failure();
+  }
+  ConvShape shape(op);
+  if (shape.hasOpenPlanes() && !acceptsOpenPlanes(shape, packingOf(op))) {
+    return op.emitError() << kernels::kOpenSizesText;
   }
   switch (packingOf(op).getOrder()) {
   case PackedOrder::winograd:
@@ -38,7 +46,7 @@ LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {
   default:
     break;
   }
-  TileKind kind = ConvShape(op).kind;
+  TileKind kind = shape.kind;
   auto emitDirect = packingOf(op).getChunk() ? emitAmxConv : sumsFloats(kind) ? emitFloatConv : emitIntegerConv;
   emitDirect(op, kb, *extras);
   return success();

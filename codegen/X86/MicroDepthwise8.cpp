@@ -81,7 +81,7 @@ private:
 
 void Depthwise8::plan() {
   shape = depthwiseWindows(s.kw, s.strideW);
-  int64_t reach = (s.ow - 1) * s.strideW;
+  int64_t reach = (s.ow.value() - 1) * s.strideW;
   width = reach + (s.kw - 1) * s.dilationW + 1;
   if (windows) {
     // The last window starts at the last output's even column; further ones follow at distances of four. With dilation,
@@ -98,7 +98,7 @@ void Depthwise8::plan() {
   int64_t extra = (s.kh - 1) * s.dilationH + 1 - s.strideH;
   int64_t close = (24 * 1024 / pitch - extra) / s.strideH, shared = ceilDiv(3 * std::max<int64_t>(extra, 0), s.strideH);
   int64_t most = (256 * 1024 / pitch - extra) / s.strideH;
-  rowsTogether = std::clamp<int64_t>(std::min(std::max(close, shared), most), 1, s.oh);
+  rowsTogether = std::clamp<int64_t>(std::min(std::max(close, shared), most), 1, s.oh.value());
   int64_t rowsIn = (rowsTogether - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
   kb.setScratchBytes(stagingBytes + rowsIn * pitch);
 }
@@ -120,7 +120,7 @@ void Depthwise8::emit() {
 
 void Depthwise8::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail) {
   Value plane = kb.add(kb.mul(image, blocks), block);
-  int64_t planeElements = s.oh * s.ow * kBlock;
+  int64_t planeElements = s.oh.value() * s.ow.value() * kBlock;
   int64_t weights = windows ? windowBytesOfBlock(s.kh, s.kw, s.strideW) : s.kh * s.kw * kBlockBytes;
   x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlock * s.xBytes));
   y = byteOffset(kb, kb.result(), kb.mul(plane, planeElements * s.yBytes));
@@ -157,7 +157,7 @@ static void fillBytes(KernelBuilder &kb, Value to, int64_t bytes, int64_t value)
 
 /// Rewrites |rowsIn| input rows to scratch, from |firstRow| on (may be negative).
 void Depthwise8::prepareRows(Value firstRow, Value rowsIn) {
-  int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
+  int64_t inside = std::max<int64_t>(0, std::min(s.w.value(), width - s.padLeft));
   if (windows) {
     // The padding of the staged row is the same for all rows.
     fillBytes(kb, kb.scratch(), std::min(s.padLeft, width) * kBlock, padValue());
@@ -167,9 +167,9 @@ void Depthwise8::prepareRows(Value firstRow, Value rowsIn) {
   kb.forLoop(kb.constant(0), rowsIn, 1, [&](Value i) {
     Value row = kb.add(firstRow, i), to = byteOffset(kb, kb.scratch(), kb.add(kb.mul(i, pitch), stagingBytes));
     // The unsigned comparison also catches rows above the image.
-    Value outside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::uge, row, kb.constant(s.h));
+    Value outside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::uge, row, kb.index(s.h));
     kb.ifThen(outside, [&] { fillRow(to); });
-    Value within = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.constant(s.h));
+    Value within = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.index(s.h));
     kb.ifThen(within, [&] {
       Value from = byteOffset(kb, x, kb.mul(row, s.w * kBlock * s.xBytes));
       windows ? prepareWindows(from, to) : prepareLanes(from, to);
@@ -189,7 +189,7 @@ void Depthwise8::fillRow(Value to) {
 /// Writes the windows of a row. Window j of residue r holds, channel by channel, the columns (2j .. 2j + 3) * dilation
 /// + r of the row; signed bytes are stored as value + 128.
 void Depthwise8::prepareWindows(Value from, Value to) {
-  int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
+  int64_t inside = std::max<int64_t>(0, std::min(s.w.value(), width - s.padLeft));
   if (inside > 0) {
     LLVM::MemcpyOp::create(kb.b, byteOffset(kb, kb.scratch(), s.padLeft * kBlock), from, kb.constant(inside * kBlock),
                            /*isVolatile=*/false);
@@ -242,7 +242,7 @@ void Depthwise8::prepareWindows(Value from, Value to) {
 }
 
 void Depthwise8::prepareLanes(Value from, Value to) {
-  int64_t lanes = targetOf(kb).lanes(32), inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
+  int64_t lanes = targetOf(kb).lanes(32), inside = std::max<int64_t>(0, std::min(s.w.value(), width - s.padLeft));
   auto narrow = VectorType::get({lanes}, kb.b.getIntegerType(8 * s.xBytes));
   auto wide = VectorType::get({lanes}, kb.b.getI32Type());
   Value padding = lanesOf(padValue());
@@ -267,10 +267,10 @@ void Depthwise8::prepareLanes(Value from, Value to) {
 //===----------------------------------------------------------------------===//
 
 void Depthwise8::emitRow(Value row, Value scratchRow, int64_t tail) {
-  int64_t whole = s.ow / columnsPerTile * columnsPerTile;
+  int64_t whole = s.ow.value() / columnsPerTile * columnsPerTile;
   kb.forLoop(0, whole, columnsPerTile, [&](Value column) { emitTile(row, scratchRow, column, columnsPerTile, tail); });
-  if (whole < s.ow) {
-    emitTile(row, scratchRow, kb.constant(whole), s.ow - whole, tail);
+  if (whole < s.ow.value()) {
+    emitTile(row, scratchRow, kb.constant(whole), s.ow.value() - whole, tail);
   }
 }
 

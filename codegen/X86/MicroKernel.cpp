@@ -25,8 +25,8 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks) { return maxTileRow
 
 namespace {
 
-/// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r10 group counter, r11 A of the
-/// group, rcx scales, eax counter of scale rows, or rax the bytes of B to skip.
+/// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table or stride of groups, r10 group
+/// counter, r11 A of the group, rcx scales, eax counter of scale rows, or rax the bytes of B to skip.
 class TileAsm {
 public:
   TileAsm(const X86Target &target, const TileShape &shape, bool bias, bool table, bool prefetch)
@@ -148,7 +148,9 @@ private:
     // A run of 4-bit integers ends at a byte boundary.
     int64_t stepsOfB = shape.step == PackedStep::i4 ? int64_t(llvm::alignTo(run.size, 2)) : run.size;
     line(llvm::formatv("addq $${0}, %rsi", stepsOfB * shape.panelRowBytes));
-    if (!table) {
+    if (shape.openGroups) {
+      line("addq %r9, %rdi");
+    } else if (!table) {
       line(llvm::formatv("addq $${0}, %rdi", shape.groupBytes));
     }
     if (lines64) {
@@ -423,7 +425,7 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
   Type vector = VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, sum);
-  TileAsm code(targetOf(kb), shape, static_cast<bool>(bias), static_cast<bool>(table), static_cast<bool>(prefetch));
+  TileAsm code(targetOf(kb), shape, static_cast<bool>(bias), table && !shape.openGroups, static_cast<bool>(prefetch));
   std::string text = code.text();
   int64_t accumulators = code.accumulators();
 

@@ -58,6 +58,7 @@ struct TileShape {
   llvm::SmallVector<StepRun, 2> groups; ///< the K groups, in order
   int64_t stepBytes = 4;                ///< stride of A between K steps inside a group
   int64_t groupBytes = 0;               ///< stride of A between groups; unused with an offset table
+  bool openGroups = false;              ///< that stride is known at run time only
   int64_t panelRowBytes = 0;            ///< stride of B between K steps
   int64_t prefetchLines = 0;            ///< lines at the prefetch pointer fetched into L2, spread over all of K
   int64_t aheadLines = 0;               ///< lines of each K step of B to prefetch into L1; 0: all up to the next step
@@ -82,8 +83,8 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks);
 inline int64_t vectorsPerBlock(const X86Target &target) { return kBlock / target.lanes(32); }
 
 /// Emits bias + A * B at kb.b. |bias|: pointer to 16 * blocks f32 (or i32), null for zero. |table|: pointer to the i32
-/// byte offset of each group, null for a constant stride. |prefetch| may be null. Returns the accumulators row by row,
-/// with vectorsPerBlock() * blocks vectors each.
+/// byte offset of each group, null for a constant stride; with shape.openGroups the stride as a pointer. |prefetch| may
+/// be null. Returns the accumulators row by row, with vectorsPerBlock() * blocks vectors each.
 llvm::SmallVector<mlir::Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, mlir::Value a, mlir::Value b,
                                                 mlir::Value bias, mlir::Value table, mlir::Value prefetch);
 

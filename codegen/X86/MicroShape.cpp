@@ -12,12 +12,12 @@ using namespace mlir;
 
 namespace tessera::x86 {
 
-ConvShape::ConvShape(device::ConvOp op) : images(Shape(op.getX())[0]), n(std::max<int64_t>(1, likelyOf(images))) {
+ConvShape::ConvShape(device::ConvOp op)
+    : images(Shape(op.getX())[0]), h(Shape(op.getX())[2]), w(Shape(op.getX())[3]), oh(Shape(op.getY())[2]),
+      ow(Shape(op.getY())[3]), n(std::max<int64_t>(1, likelyOf(images))), c(Shape(op.getX())[1].value()),
+      oc(Shape(op.getY())[1].value()) {
   assert(Shape(op.getX()).rank() == 4 && "2-D convolutions only");
-  ArrayRef<int64_t> x = Shape(op.getX()).dropFront().values(), y = Shape(op.getY()).dropFront().values();
   ArrayRef<int64_t> weight = op.getWeightShape();
-  c = x[0], h = x[1], w = x[2];
-  oc = y[0], oh = y[1], ow = y[2];
   kh = weight[2], kw = weight[3];
   strideH = op.getStrides()[0], strideW = op.getStrides()[1];
   dilationH = op.getDilations()[0], dilationW = op.getDilations()[1];
@@ -195,14 +195,25 @@ WorkSplit splitCopiedWork(int64_t flops, int64_t rowSteps, int64_t panels, int64
 void forRowsOfBlocks(KernelBuilder &kb, const ConvShape &s, int64_t blocks, int64_t tapsPerTile,
                      llvm::function_ref<void(Value, Value, Value, Value)> body) {
   constexpr int64_t kWanted = 16;
-  int64_t taps = s.oh * s.ow * s.kh * s.kw;
-  int64_t rowParts = std::clamp<int64_t>(std::min(taps / tapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
+  int64_t likelyRows = std::max<int64_t>(1, likelyOf(s.oh)), taps = likelyRows * likelyOf(s.ow) * s.kh * s.kw;
+  int64_t rowParts = std::clamp<int64_t>(std::min(taps / tapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, likelyRows);
   kb.forTiles(s.images * blocks * rowParts, [&](Value tile) {
     Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
     Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
     Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
     body(image, block, rowBegin, rowEnd);
   });
+}
+
+void forOpenTiles(KernelBuilder &kb, Value begin, Value total, int64_t largest,
+                  function_ref<void(Value, Value, int64_t)> emitTiles) {
+  for (int64_t positions = largest; positions > 0;) {
+    Value count = kb.div(total, positions);
+    emitTiles(begin, count, positions);
+    begin = kb.add(begin, kb.mul(count, positions));
+    total = kb.rem(total, positions);
+    positions = positions > 8 ? 8 : positions / 2;
+  }
 }
 
 std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange extras, RankedTensorType y,

@@ -11,9 +11,9 @@ namespace tessera::x86 {
 /// The sizes of a 2-D convolution, with their usual names.
 struct ConvShape {
   explicit ConvShape(device::ConvOp op);
-  Dim images; ///< the only size that may be symbolic
-  int64_t n;  ///< likely number of images, at least 1, for estimates
-  int64_t c, h, w, oc, oh, ow, kh, kw;
+  Dim images, h, w, oh, ow; ///< may be symbolic
+  int64_t n;                ///< likely number of images, at least 1, for estimates
+  int64_t c, oc, kh, kw;
   int64_t strideH, strideW, dilationH, dilationW, padTop, padLeft, padBottom, padRight, groups;
   TileKind kind;
   mlir::Type xElement, wElement, yElement;
@@ -27,7 +27,10 @@ struct ConvShape {
   int64_t ocBlocks() const { return ceilDiv(groupOc(), kBlock); }
   bool isPointwise() const { return kh == 1 && kw == 1; }
   bool padded() const { return padTop || padLeft || padBottom || padRight; }
-  int64_t flops() const { return 2 * n * oc * oh * ow * groupC() * kh * kw; }
+  /// Returns true if a height or width is symbolic.
+  bool hasOpenPlanes() const { return !h.isKnown() || !w.isKnown() || !oh.isKnown() || !ow.isKnown(); }
+  /// Returns the operations at the likely sizes.
+  int64_t flops() const { return 2 * n * oc * likelyOf(oh) * likelyOf(ow) * groupC() * kh * kw; }
 };
 
 /// Returns how elements of type |x| are multiplied with weights of |packing| (null: unpacked weights), or nullopt if no
@@ -64,6 +67,12 @@ struct EvenSplit {
   int64_t length(int64_t piece) const { return size + (piece < wide); }
   int64_t begin(int64_t piece) const { return piece * size + std::min(piece, wide); }
 };
+
+/// Emits |total| positions from |begin| on, known at run time only, as whole tiles of |largest| positions and a
+/// remainder of tiles of 8, 4, 2 and 1: |emitTiles| gets the first position, the number of tiles and their positions.
+/// No two tiles overlap, because a tile may overwrite the operands of its epilogue.
+void forOpenTiles(KernelBuilder &kb, mlir::Value begin, mlir::Value total, int64_t largest,
+                  llvm::function_ref<void(mlir::Value first, mlir::Value count, int64_t positions)> emitTiles);
 
 /// Blocks of columns as panels. The last panel may be narrower.
 struct PanelSplit {

@@ -18,8 +18,8 @@ using namespace mlir;
 namespace tessera::x86 {
 
 Value byteOffset(KernelBuilder &kb, Value base, Value bytes) { return kb.element(kb.b.getI8Type(), base, bytes); }
-Value byteOffset(KernelBuilder &kb, Value base, int64_t bytes) {
-  return bytes == 0 ? base : byteOffset(kb, base, kb.constant(bytes));
+Value byteOffset(KernelBuilder &kb, Value base, Dim bytes) {
+  return bytes.is(0) ? base : byteOffset(kb, base, kb.index(bytes));
 }
 
 void flipBytes(KernelBuilder &kb, Value from, Value to, Value bytes) {
@@ -67,8 +67,9 @@ static std::string describe(const TileShape &shape, const TileResult &result) {
                                    shape.stepBytes, shape.groupBytes, shape.panelRowBytes, shape.prefetchLines,
                                    result.blockStride, result.tailLanes, result.blocked, shape.rows.size(),
                                    shape.aheadBytes, shape.aheadLines, static_cast<int>(shape.step), shape.scalesAt);
-  text += llvm::formatv(" {0} {1} {2} {3} {4} {5} {6} {7}", shape.chunk, shape.rowStride, shape.windowRows,
-                        static_cast<int>(shape.kind), shape.oddGroups, shape.skips, shape.tableBytes, shape.highAt);
+  text += llvm::formatv(" {0} {1} {2} {3} {4} {5} {6} {7} {8} {9}", shape.chunk, shape.rowStride, shape.windowRows,
+                        static_cast<int>(shape.kind), shape.oddGroups, shape.skips, shape.tableBytes, shape.highAt,
+                        shape.openGroups, result.openBlocks);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }
@@ -91,6 +92,12 @@ void TileFunctions::call(const TileShape &shape, const TileResult &result, const
     arguments.push_back(pointers.prefetch);
   }
   llvm::append_range(arguments, pointers.extras);
+  if (shape.openGroups) {
+    arguments.push_back(pointers.groupStride);
+  }
+  if (result.openBlocks) {
+    arguments.push_back(pointers.blockStride);
+  }
   func::CallOp::create(kb.b, function, arguments);
 }
 
@@ -128,27 +135,42 @@ static SumPlaces placesOnStack(const TileShape &shape, const TileWindows &window
   return places;
 }
 
+TileFunctions::Arguments TileFunctions::addArguments(Block &body, const TileShape &shape, const TileResult &result) {
+  Type pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
+  auto add = [&](bool wanted, Type type) { return wanted ? Value(body.addArgument(type, kb.b.getLoc())) : Value(); };
+  Arguments arguments;
+  arguments.a = add(true, pointer), arguments.b = add(true, pointer), arguments.c = add(true, pointer);
+  arguments.bias = add(bias != Bias::None, pointer);
+  arguments.prefetch = add(shape.prefetchLines != 0, pointer);
+  unsigned firstExtra = body.getNumArguments();
+  for (size_t extra = 0; extra < extras.size(); ++extra) {
+    add(true, pointer);
+  }
+  arguments.groupStride = add(shape.openGroups, kb.b.getI64Type());
+  arguments.blockStride = add(result.openBlocks, kb.b.getI64Type());
+  arguments.extras = ValueRange(body.getArguments()).slice(firstExtra, extras.size());
+  return arguments;
+}
+
 func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &result, StringRef name) {
   OpBuilder::InsertionGuard guard(kb.b);
   auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   kb.b.setInsertionPointToEnd(module.getBody());
   Type pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
-  bool biased = bias != Bias::None;
-  SmallVector<Type> types(3 + biased + (shape.prefetchLines != 0) + extras.size(), pointer);
-  auto function = func::FuncOp::create(kb.b, name, kb.b.getFunctionType(types, {}));
+  auto function = func::FuncOp::create(kb.b, name, kb.b.getFunctionType({}, {}));
   function.setPrivate();
   function->setAttr("llvm.linkage", LLVM::LinkageAttr::get(kb.b.getContext(), LLVM::Linkage::Internal));
   Block *body = function.addEntryBlock();
+  const Arguments arguments = addArguments(*body, shape, result);
+  function.setType(kb.b.getFunctionType(body->getArgumentTypes(), {}));
   kb.b.setInsertionPointToEnd(body);
-  unsigned next = 3;
-  Value biasPointer = biased ? body->getArgument(next++) : Value();
-  Value prefetch = shape.prefetchLines ? body->getArgument(next++) : Value();
+  blockStride = arguments.blockStride;
   Value offsets;
-  if (!table.empty()) {
+  if (shape.openGroups) {
+    offsets = LLVM::IntToPtrOp::create(kb.b, pointer, arguments.groupStride);
+  } else if (!table.empty()) {
     offsets = byteOffset(kb, LLVM::AddressOfOp::create(kb.b, pointer, table), shape.tableBytes);
   }
-  Value c = body->getArgument(2);
-  ValueRange extraPointers = ValueRange(body->getArguments()).drop_front(next);
   int64_t width = shape.blocks * vectorsPerBlock(targetOf(kb));
   if (shape.chunk) {
     assert(bias != Bias::Last && "AMX tiles support Bias::First only");
@@ -156,27 +178,27 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
     Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
     std::optional<SumPlaces> places =
         epilogue.empty() ? placesInResult(shape, result, windows, sum) : std::optional<SumPlaces>();
-    Value memory = places ? c : stackBytes(kb, matrixSumBytes(shape.blocks));
-    emitAmxTile(kb, shape, windows, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch, memory,
+    Value memory = places ? arguments.c : stackBytes(kb, matrixSumBytes(shape.blocks));
+    emitAmxTile(kb, shape, windows, arguments.a, arguments.b, arguments.bias, offsets, arguments.prefetch, memory,
                 places ? *places : placesOnStack(shape, windows));
     if (shape.highAt) {
       addHighSums(kb, memory, shape.blocks);
     }
     if (!places) {
-      emitEpilogue(shape, result, TileSums(memory, VectorType::get({kBlock}, sum), windows.places, width), c,
-                   extraPointers);
+      emitEpilogue(shape, result, TileSums(memory, VectorType::get({kBlock}, sum), windows.places, width), arguments.c,
+                   arguments.extras);
     }
     func::ReturnOp::create(kb.b);
     return function;
   }
   bool last = bias == Bias::Last;
-  SmallVector<Value> sums = emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1),
-                                             last ? Value() : biasPointer, offsets, prefetch);
+  SmallVector<Value> sums = emitRegisterTile(kb, shape, arguments.a, arguments.b, last ? Value() : arguments.bias,
+                                             offsets, arguments.prefetch);
   for (int64_t i = 0; last && i < static_cast<int64_t>(sums.size()); ++i) {
-    Value from = byteOffset(kb, biasPointer, i % width * targetOf(kb).vectorBytes());
+    Value from = byteOffset(kb, arguments.bias, i % width * targetOf(kb).vectorBytes());
     sums[i] = arith::AddFOp::create(kb.b, sums[i], kb.load(sums[i].getType(), from, kb.constant(0)));
   }
-  emitEpilogue(shape, result, TileSums(sums, width), c, extraPointers);
+  emitEpilogue(shape, result, TileSums(sums, width), arguments.c, arguments.extras);
   func::ReturnOp::create(kb.b);
   return function;
 }
@@ -442,12 +464,29 @@ Value TileFunctions::exactEpilogue(Value sum, ValueRange extraPointers, const Ve
   return emitVectorEpilogue(kb, epilogue, extras, extraPointers, sum, place, mask);
 }
 
+TileFunctions::BlockPlace TileFunctions::placeOf(int64_t block, const TileResult &result, Value c,
+                                                 ValueRange extraPointers) {
+  BlockPlace place{c, llvm::to_vector(extraPointers), result.openBlocks ? 0 : block * result.blockStride};
+  if (!result.openBlocks || block == 0) {
+    return place;
+  }
+  Value element = kb.mul(blockStride, block);
+  place.c = byteOffset(kb, c, kb.mul(element, result.elementBytes));
+  for (auto [extra, pointer] : llvm::zip_equal(extras, place.extras)) {
+    if (extra.kind == ExtraKind::Full) {
+      pointer = byteOffset(kb, pointer, kb.mul(element, extra.elementBytes));
+    }
+  }
+  return place;
+}
+
 /// Emits the epilogue of a blocked result of bytes, block by block, for runs of rows that are consecutive positions.
 void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
                                        ValueRange extraPointers) {
   constexpr int64_t kReadTogether = 8; // positions of sums in memory
   int64_t rows = shape.rows.size(), parts = vectorsPerBlock(targetOf(kb));
   for (int64_t block = 0; block < shape.blocks; ++block) {
+    BlockPlace place = placeOf(block, result, c, extraPointers);
     for (int64_t row = 0; row < rows;) {
       SmallVector<Value> run;
       int64_t begin = row;
@@ -458,8 +497,8 @@ void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult 
         ++row;
       } while (row < rows && result.rows[row] == result.rows[row - 1] + kBlock &&
                !(sums.inMemory() && row - begin == kReadTogether));
-      VectorPlace first{result.rows[begin] + block * result.blockStride, block * kBlock, begin};
-      emitPositions(kb, epilogue, extras, extraPointers, run, first, c, result.element,
+      VectorPlace first{result.rows[begin] + place.element, block * kBlock, begin};
+      emitPositions(kb, epilogue, extras, place.extras, run, first, place.c, result.element,
                     block + 1 == shape.blocks ? result.tailLanes : kBlock);
     }
   }
@@ -471,16 +510,17 @@ void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &re
                                     VectorEpilogue epilogueOf) {
   int64_t lanes = targetOf(kb).lanes(32), parts = vectorsPerBlock(targetOf(kb));
   for (int64_t block = 0; block < shape.blocks; ++block) {
+    BlockPlace at = placeOf(block, result, c, extraPointers);
     for (int64_t part = 0; part < parts; ++part) {
       int64_t tail = block + 1 == shape.blocks ? result.tailLanes : kBlock;
       bool cut = tail < (part + 1) * lanes;
       if (!result.blocked && tail <= part * lanes) {
         continue;
       }
-      VectorPlace place{rowOffset + block * result.blockStride + part * lanes, block * kBlock + part * lanes, row};
-      Value to = byteOffset(kb, c, place.element * result.elementBytes);
+      VectorPlace place{rowOffset + at.element + part * lanes, block * kBlock + part * lanes, row};
+      Value to = byteOffset(kb, at.c, place.element * result.elementBytes);
       Value mask = cut && !result.blocked ? tailMask(kb, part, tail) : Value();
-      Value value = epilogueOf(sums[block * parts + part], extraPointers, place, mask);
+      Value value = epilogueOf(sums[block * parts + part], at.extras, place, mask);
       if (mask) {
         Type element = result.element ? result.element : getElementTypeOrSelf(value.getType());
         kb.storeElements(element, value, to, kb.constant(0), mask);

@@ -21,6 +21,7 @@ enum class ExtraKind {
 struct TileResult {
   llvm::SmallVector<int64_t> rows; ///< offset of each row
   int64_t blockStride = kBlock;    ///< stride between 16-column blocks
+  bool openBlocks = false;         ///< that stride is known at run time only
   int64_t elementBytes = 4;
   mlir::Type element;         ///< type in memory; null: the type of the computed value
   int64_t tailLanes = kBlock; ///< columns that exist in the last block
@@ -112,13 +113,28 @@ public:
   /// of each epilogue operand that belongs to the tile's first result.
   struct Pointers {
     mlir::Value a, b, c, bias, prefetch;
+    mlir::Value groupStride; ///< TileShape::openGroups: bytes between K groups of A
+    mlir::Value blockStride; ///< TileResult::openBlocks: elements between blocks of the result
     llvm::SmallVector<mlir::Value> extras;
   };
   /// Calls the function of the tile at kb.b; builds the function on first use.
   void call(const TileShape &shape, const TileResult &result, const Pointers &pointers);
 
 private:
+  /// The arguments of a tile's function.
+  struct Arguments {
+    mlir::Value a, b, c, bias, prefetch, groupStride, blockStride;
+    mlir::ValueRange extras;
+  };
+  Arguments addArguments(mlir::Block &body, const TileShape &shape, const TileResult &result);
   mlir::func::FuncOp build(const TileShape &shape, const TileResult &result, llvm::StringRef name);
+  /// Where the results of a block of columns are: the pointers, and the offset in elements from them.
+  struct BlockPlace {
+    mlir::Value c;
+    llvm::SmallVector<mlir::Value> extras;
+    int64_t element;
+  };
+  BlockPlace placeOf(int64_t block, const TileResult &result, mlir::Value c, mlir::ValueRange extraPointers);
   void emitEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
                     mlir::ValueRange extraPointers);
   /// Returns the values to store for a vector of sums.
@@ -152,7 +168,8 @@ private:
   mlir::Region &epilogue;
   llvm::SmallVector<TileExtra> extras;
   Bias bias;
-  std::string table; ///< symbol of the offset table; empty without one
+  std::string table;       ///< symbol of the offset table; empty without one
+  mlir::Value blockStride; ///< argument of the function that is being built; null if the stride is a constant
   llvm::StringMap<mlir::func::FuncOp> functions;
 };
 
@@ -163,7 +180,7 @@ void widenFloats(KernelBuilder &kb, mlir::Type element, mlir::Value from, mlir::
 void flipBytes(KernelBuilder &kb, mlir::Value from, mlir::Value to, mlir::Value bytes);
 
 /// Returns base + |bytes|.
-mlir::Value byteOffset(KernelBuilder &kb, mlir::Value base, int64_t bytes);
+mlir::Value byteOffset(KernelBuilder &kb, mlir::Value base, Dim bytes);
 mlir::Value byteOffset(KernelBuilder &kb, mlir::Value base, mlir::Value bytes);
 
 } // namespace tessera::x86

@@ -98,7 +98,7 @@ private:
 Winograd::Winograd(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
     : op(op), kb(kb), s(op), tileRows(packingOf(op).getRows()), weights(targetOf(kb), panelsOfConv(packingOf(op), 1)),
       extraKinds(extras), m(packingOf(op).getOutputTile()), window(m + 2), points(window * window) {
-  tilesH = ceilDiv(s.oh, m), tilesW = ceilDiv(s.ow, m);
+  tilesH = ceilDiv(s.oh.value(), m), tilesW = ceilDiv(s.ow.value(), m);
   panelBlocks = weights.panels.panelBlocks;
   panels = ceilDiv(s.ocBlocks(), panelBlocks);
   lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
@@ -178,7 +178,7 @@ void Winograd::transformInput(Value image, Value tileRow, Value tileRows) {
       // A tile whose window crosses the left or right border is emitted with a constant column.
       auto crosses = [&](int64_t tile) {
         int64_t column = tile * m - s.padLeft;
-        return column < 0 || column + window > s.w;
+        return column < 0 || column + window > s.w.value();
       };
       for (int64_t tile = 0; tile < tilesW;) {
         int64_t end = tile;
@@ -212,14 +212,14 @@ void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std
     Value row = kb.add(firstRow, y);
     Value from = byteOffset(kb, plane, kb.mul(kb.add(kb.mul(row, s.w), column), xBlock));
     // Unsigned: a negative row counts as beyond the last one.
-    Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.constant(s.h));
+    Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.index(s.h));
     rows.push_back(arith::SelectOp::create(kb.b, inside, from, zeros));
   }
   for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
     VectorMath math(kb, vector);
     SmallVector<Line> half; // [column][row of the transform]
     for (int64_t x = 0; x < window; ++x) {
-      bool inside = !knownColumn || (*knownColumn + x >= 0 && *knownColumn + x < s.w);
+      bool inside = !knownColumn || (*knownColumn + x >= 0 && *knownColumn + x < s.w.value());
       Line line;
       for (int64_t y = 0; y < window; ++y) {
         line.push_back(
@@ -320,14 +320,14 @@ void Winograd::transformOutput(Value image, Value tileRow, Value tileRows, Value
       Value index = kb.add(kb.mul(slot, most), kb.mul(row, tilesW));
       Value from = byteOffset(kb, byteOffset(kb, kb.scratch(), productOffset), kb.mul(index, kBlockBytes));
       Value resultRow = kb.add(tileRow, row);
-      int64_t whole = s.ow / m;
+      int64_t whole = s.ow.value() / m;
       kb.forLoop(0, whole, 1, [&](Value column) {
         transformOutputTile(byteOffset(kb, from, kb.mul(column, kBlockBytes)), image, block, resultRow, column, m,
                             tail);
       });
-      if (s.ow % m) {
+      if (s.ow.value() % m) {
         transformOutputTile(byteOffset(kb, from, whole * kBlockBytes), image, block, resultRow, kb.constant(whole),
-                            s.ow % m, tail);
+                            s.ow.value() % m, tail);
       }
     });
   };
@@ -376,7 +376,7 @@ void Winograd::transformOutputTile(Value from, Value image, Value block, Value t
         }
         Line out = outputTransform(math, m, line);
         for (int64_t x = 0; x < validColumns; ++x) {
-          VectorPlace place{(y * s.ow + x) * kBlock + part * lanes, part * lanes, 0};
+          VectorPlace place{(y * s.ow.value() + x) * kBlock + part * lanes, part * lanes, 0};
           Value sum = bias ? math.add(out[x], biasVector) : out[x];
           Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sum, place);
           Value target = byteOffset(kb, to, place.element * s.yBytes);
@@ -384,10 +384,10 @@ void Winograd::transformOutputTile(Value from, Value image, Value block, Value t
         }
       };
       // Rows beyond the result exist in the last tile row only.
-      if (s.oh % m == 0 || y < s.oh % m) {
+      if (s.oh.value() % m == 0 || y < s.oh.value() % m) {
         emitRow();
       } else {
-        kb.ifThen(kb.less(kb.add(row, y), kb.constant(s.oh)), emitRow);
+        kb.ifThen(kb.less(kb.add(row, y), kb.index(s.oh)), emitRow);
       }
     }
   }

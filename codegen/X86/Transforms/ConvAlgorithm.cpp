@@ -54,16 +54,25 @@ static int64_t elementsPerStep(device::ConvOp conv, PackingTarget target) {
   return isByte(x) ? 4 : isIntegerOperand(x) || hasBf16Dots(x, w, target) ? 2 : 1;
 }
 
+/// Return the rows and columns of the result at the likely sizes, at least 1.
+static int64_t likelyRows(device::ConvOp conv) { return std::max<int64_t>(1, likelyOf(Shape(conv.getY())[2])); }
+static int64_t likelyColumns(device::ConvOp conv) { return std::max<int64_t>(1, likelyOf(Shape(conv.getY())[3])); }
+
+/// Returns true if a height or width is symbolic.
+static bool hasOpenPlanes(device::ConvOp conv) {
+  return !Shape(conv.getX()).dropFront().isKnown() || !Shape(conv.getY()).dropFront().isKnown();
+}
+
 /// Returns the convolution as a matmul of positions and channels.
 static TiledContraction directContraction(device::ConvOp conv, PackingTarget target) {
   ConvWeightDims d = weightDims(conv);
-  ArrayRef<int64_t> y = typeOf(conv.getY()).getShape();
+  int64_t oh = likelyRows(conv), ow = likelyColumns(conv);
   bool flat = d.kh == 1 && d.kw == 1 && llvm::all_of(conv.getStrides(), [](int64_t s) { return s == 1; }) &&
               llvm::all_of(conv.getPads(), [](int64_t p) { return p == 0; });
   int64_t products = d.groupC * d.kh * d.kw, perStep = elementsPerStep(conv, target);
   bool isSlow =
       target.amx && hasBf16Dots(typeOf(conv.getX()).getElementType(), typeOf(conv.getW()).getElementType(), target);
-  return {flat ? 1 : y[2], flat ? y[2] * y[3] : y[3], int64_t(llvm::divideCeil(products, perStep)), d.oc / d.groups,
+  return {flat ? 1 : oh, flat ? oh * ow : ow, int64_t(llvm::divideCeil(products, perStep)), d.oc / d.groups,
           isSlow ? kPairSlowdownBesideAmx : 1};
 }
 
@@ -96,7 +105,7 @@ static double matrixCycles(device::ConvOp conv, TiledContraction contraction, KS
 std::optional<KSplit> amxTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target) {
   Type x = typeOf(conv.getX()).getElementType(), w = typeOf(conv.getW()).getElementType();
   bool integers = isByte(x) || (isIntegerOperand(x) && order == PackedOrder::channels_last);
-  if (!target.amx || (!integers && !hasBf16Dots(x, w, target))) {
+  if (!target.amx || hasOpenPlanes(conv) || (!integers && !hasBf16Dots(x, w, target))) {
     return std::nullopt;
   }
   ConvWeightDims d = weightDims(conv);
@@ -139,15 +148,17 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
   bool scaled = hasIntegerWeights(conv);
   Type w = scaled ? Type(Float32Type::get(conv.getContext())) : typeOf(conv.getW()).getElementType();
   // The kernels support any number of images, known at run time or not.
-  if (x.getRank() != 4 || !Shape(x).isDetermined() || !Shape(x).dropFront().isKnown() ||
-      !Shape(y).dropFront().isKnown() || !sameSize(Shape(x)[0], Shape(y)[0]) ||
-      !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
+  if (x.getRank() != 4 || !Shape(x).isDetermined() || !Shape(y).isDetermined() || !Shape(x)[1].isKnown() ||
+      !sameSize(Shape(x)[0], Shape(y)[0]) || !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
     return std::nullopt;
   }
   ConvWeightDims d = weightDims(conv);
   if (d.groups > 1 && d.groupC == 1 && d.oc == d.groups) {
     // Without VNNI, sums of bytes are computed in f32, which is exact below 2^24.
     constexpr int64_t kMostTaps = (1 << 24) / (255 * 128);
+    if (integers && hasOpenPlanes(conv)) {
+      return std::nullopt;
+    }
     return isByte(x.getElementType()) && d.kh * d.kw > kMostTaps ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
   }
   if (groupsToMerge(conv) != 1) {
@@ -155,7 +166,7 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
   }
   ConvChoice best{ConvAlgorithm::direct};
   auto ones = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
-  if (!winograd || integers || scaled || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
+  if (!winograd || hasOpenPlanes(conv) || integers || scaled || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
       !ones(conv.getDilations()) || d.groupC < kBlock || d.oc < kBlock) {
     return best;
   }
