@@ -15,8 +15,9 @@ namespace tessera::x86 {
 /// Returns true if the kernel of |packing| and |shape| accepts symbolic heights and widths.
 static bool acceptsOpenPlanes(const ConvShape &shape, PackingAttr packing) {
   PackedOrder order = packing.getOrder();
-  bool integers = order == PackedOrder::windows || (order == PackedOrder::depthwise && shape.kind != TileKind::F32);
-  return order != PackedOrder::winograd && !integers && !packing.getChunk();
+  bool depthwise = order == PackedOrder::windows || order == PackedOrder::depthwise;
+  bool dilated = depthwise && shape.kind != TileKind::F32 && shape.dilationW != 1;
+  return order != PackedOrder::winograd && !dilated && !packing.getChunk();
 }
 
 LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {

@@ -8,7 +8,8 @@
 //   start at an odd column. With dilation, the columns of each residue form a separate row.
 // - Without VNNI it becomes f32, in which sums of fewer than 2^24 / (255 * 128) products are exact.
 // - A row of a 16-bit image becomes i32, whose lower halves are multiplied (pmaddwd) by weights with zero upper halves.
-#include "codegen/X86/MicroShape.h"
+// Rows in scratch are as far apart as the largest width needs.
+#include "codegen/X86/ConvLoops.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -67,11 +68,22 @@ private:
   bool windows, isSigned;
   int64_t blocks, columnsPerTile;
 
-  DepthwiseWindows shape;   ///< windows per kernel row
-  int64_t width = 0;        ///< positions of a row with its padding
-  int64_t pitch = 0;        ///< bytes of a row in scratch
+  /// The sizes of a row in scratch.
+  struct RowSize {
+    Dim width;             ///< positions with the padding
+    Dim windowsPerResidue; ///< 0 without windows
+  };
+  /// Returns the sizes of a row that |columns| outputs read.
+  RowSize rowSizeOf(Dim columns) const;
+  Dim bytesOf(RowSize row) const;
+  /// Returns the positions of the input in a row.
+  Dim inside() const { return max(0, min(s.w, used.width - s.padLeft)); }
+
+  DepthwiseWindows shape; ///< windows per kernel row
+  RowSize used{0, 0};
+  int64_t pitch = 0;        ///< bytes from row to row in scratch
   int64_t rowsTogether = 1; ///< output rows whose input is prepared together
-  int64_t windowsPerResidue = 0;
+  int64_t windowsPerResidue = 0; ///< windows from residue to residue
   int64_t stagingBytes = 0; ///< bytes of a padded input row, staged before the rows in scratch
 
   // State of the current block.
@@ -79,26 +91,33 @@ private:
   SmallVector<Value> extras;
 };
 
+Depthwise8::RowSize Depthwise8::rowSizeOf(Dim columns) const {
+  Dim reach = (columns - 1) * s.strideW;
+  if (!windows) {
+    return {reach + (s.kw - 1) * s.dilationW + 1, 0};
+  }
+  // The last window starts at the last output's even column; further ones follow at distances of four. With dilation,
+  // each residue of the columns is a separate row.
+  Dim last = floorDiv(floorDiv(reach, s.dilationW), 2) + 2 * (std::max(shape.count[0], shape.count[1]) - 1);
+  return {(2 * last + 4) * s.dilationW, last + 1};
+}
+
+Dim Depthwise8::bytesOf(RowSize row) const {
+  return windows ? row.windowsPerResidue * s.dilationW * kBlockBytes : row.width * kBlockBytes;
+}
+
 void Depthwise8::plan() {
   shape = depthwiseWindows(s.kw, s.strideW);
-  int64_t reach = (s.ow.value() - 1) * s.strideW;
-  width = reach + (s.kw - 1) * s.dilationW + 1;
-  if (windows) {
-    // The last window starts at the last output's even column; further ones follow at distances of four. With dilation,
-    // each residue of the columns is a separate row.
-    int64_t last = reach / s.dilationW / 2 + 2 * (std::max(shape.count[0], shape.count[1]) - 1);
-    width = (2 * last + 4) * s.dilationW;
-    windowsPerResidue = last + 1;
-    pitch = windowsPerResidue * s.dilationW * kBlockBytes;
-    stagingBytes = ceilDiv(width * kBlock, 64) * 64;
-  } else {
-    pitch = width * kBlockBytes;
-  }
+  used = rowSizeOf(s.ow);
+  RowSize largest = rowSizeOf(maxOf(s.ow));
+  windowsPerResidue = largest.windowsPerResidue.value();
+  stagingBytes = windows ? ceilDiv(largest.width.value() * kBlock, 64) * 64 : 0;
+  pitch = bytesOf(largest).value();
   // Keep some 24 KiB of rows, which stay in L1, but share the rows of tall (dilated) windows among enough outputs.
-  int64_t extra = (s.kh - 1) * s.dilationH + 1 - s.strideH;
-  int64_t close = (24 * 1024 / pitch - extra) / s.strideH, shared = ceilDiv(3 * std::max<int64_t>(extra, 0), s.strideH);
-  int64_t most = (256 * 1024 / pitch - extra) / s.strideH;
-  rowsTogether = std::clamp<int64_t>(std::min(std::max(close, shared), most), 1, s.oh.value());
+  int64_t likely = std::max<int64_t>(1, likelyOf(bytesOf(used))), extra = (s.kh - 1) * s.dilationH + 1 - s.strideH;
+  int64_t close = (24 * 1024 / likely - extra) / s.strideH, shared = ceilDiv(3 * std::max<int64_t>(extra, 0), s.strideH);
+  int64_t most = (256 * 1024 / likely - extra) / s.strideH;
+  rowsTogether = std::clamp<int64_t>(std::min(std::max(close, shared), most), 1, std::max<int64_t>(1, likelyOf(s.oh)));
   int64_t rowsIn = (rowsTogether - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
   kb.setScratchBytes(stagingBytes + rowsIn * pitch);
 }
@@ -120,7 +139,7 @@ void Depthwise8::emit() {
 
 void Depthwise8::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail) {
   Value plane = kb.add(kb.mul(image, blocks), block);
-  int64_t planeElements = s.oh.value() * s.ow.value() * kBlock;
+  Dim planeElements = s.oh * s.ow * kBlock;
   int64_t weights = windows ? windowBytesOfBlock(s.kh, s.kw, s.strideW) : s.kh * s.kw * kBlockBytes;
   x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlock * s.xBytes));
   y = byteOffset(kb, kb.result(), kb.mul(plane, planeElements * s.yBytes));
@@ -148,21 +167,14 @@ void Depthwise8::emitBlock(Value image, Value block, Value rowBegin, Value rowEn
 // Rows with borders
 //===----------------------------------------------------------------------===//
 
-static void fillBytes(KernelBuilder &kb, Value to, int64_t bytes, int64_t value) {
-  if (bytes > 0) {
-    Value byte = LLVM::ConstantOp::create(kb.b, kb.b.getI8Type(), kb.b.getI8IntegerAttr(static_cast<int8_t>(value)));
-    LLVM::MemsetOp::create(kb.b, to, byte, kb.constant(bytes), /*isVolatile=*/false);
-  }
-}
-
 /// Rewrites |rowsIn| input rows to scratch, from |firstRow| on (may be negative).
 void Depthwise8::prepareRows(Value firstRow, Value rowsIn) {
-  int64_t inside = std::max<int64_t>(0, std::min(s.w.value(), width - s.padLeft));
   if (windows) {
     // The padding of the staged row is the same for all rows.
-    fillBytes(kb, kb.scratch(), std::min(s.padLeft, width) * kBlock, padValue());
-    fillBytes(kb, byteOffset(kb, kb.scratch(), (s.padLeft + inside) * kBlock), (width - s.padLeft - inside) * kBlock,
-              padValue());
+    auto value = static_cast<int8_t>(padValue());
+    Dim end = s.padLeft + inside();
+    fillBytes(kb, kb.scratch(), min(s.padLeft, used.width) * kBlock, value);
+    fillBytes(kb, byteOffset(kb, kb.scratch(), end * kBlock), (used.width - end) * kBlock, value);
   }
   kb.forLoop(kb.constant(0), rowsIn, 1, [&](Value i) {
     Value row = kb.add(firstRow, i), to = byteOffset(kb, kb.scratch(), kb.add(kb.mul(i, pitch), stagingBytes));
@@ -179,19 +191,19 @@ void Depthwise8::prepareRows(Value firstRow, Value rowsIn) {
 
 void Depthwise8::fillRow(Value to) {
   if (windows) {
-    return fillBytes(kb, to, pitch, padValue() ^ (isSigned ? 0x80 : 0));
+    Dim bytes = s.dilationW == 1 ? bytesOf(used) : Dim(pitch);
+    return fillBytes(kb, to, bytes, static_cast<int8_t>(padValue() ^ (isSigned ? 0x80 : 0)));
   }
   Value padding = lanesOf(padValue());
-  kb.forLoop(0, pitch, targetOf(kb).vectorBytes(),
+  kb.forLoop(0, bytesOf(used), targetOf(kb).vectorBytes(),
              [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
 }
 
 /// Writes the windows of a row. Window j of residue r holds, channel by channel, the columns (2j .. 2j + 3) * dilation
 /// + r of the row; signed bytes are stored as value + 128.
 void Depthwise8::prepareWindows(Value from, Value to) {
-  int64_t inside = std::max<int64_t>(0, std::min(s.w.value(), width - s.padLeft));
-  if (inside > 0) {
-    LLVM::MemcpyOp::create(kb.b, byteOffset(kb, kb.scratch(), s.padLeft * kBlock), from, kb.constant(inside * kBlock),
+  if (!inside().is(0)) {
+    LLVM::MemcpyOp::create(kb.b, byteOffset(kb, kb.scratch(), s.padLeft * kBlock), from, kb.index(inside() * kBlock),
                            /*isVolatile=*/false);
   }
   auto bytes = VectorType::get({64}, kb.b.getI8Type()), dwords = VectorType::get({16}, kb.b.getI32Type());
@@ -234,7 +246,7 @@ void Depthwise8::prepareWindows(Value from, Value to) {
   kb.forLoop(0, s.dilationW, 1, [&](Value residue) {
     Value fromResidue = byteOffset(kb, kb.scratch(), kb.mul(residue, kBlock));
     Value toResidue = byteOffset(kb, to, kb.mul(residue, windowsPerResidue * kBlockBytes));
-    kb.forLoop(0, windowsPerResidue, 1, [&](Value j) {
+    kb.forLoop(0, used.windowsPerResidue, 1, [&](Value j) {
       makeWindow(byteOffset(kb, fromResidue, kb.mul(j, 2 * s.dilationW * kBlock)),
                  byteOffset(kb, toResidue, kb.mul(j, kBlockBytes)));
     });
@@ -242,16 +254,16 @@ void Depthwise8::prepareWindows(Value from, Value to) {
 }
 
 void Depthwise8::prepareLanes(Value from, Value to) {
-  int64_t lanes = targetOf(kb).lanes(32), inside = std::max<int64_t>(0, std::min(s.w.value(), width - s.padLeft));
+  int64_t lanes = targetOf(kb).lanes(32);
   auto narrow = VectorType::get({lanes}, kb.b.getIntegerType(8 * s.xBytes));
   auto wide = VectorType::get({lanes}, kb.b.getI32Type());
   Value padding = lanesOf(padValue());
-  auto pad = [&](int64_t begin, int64_t end) {
+  auto pad = [&](Dim begin, Dim end) {
     kb.forLoop(begin * kBlockBytes, end * kBlockBytes, targetOf(kb).vectorBytes(),
                [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
   };
-  pad(0, std::min(s.padLeft, width));
-  kb.forLoop(0, inside * kBlock, lanes, [&](Value element) {
+  pad(0, min(s.padLeft, used.width));
+  kb.forLoop(0, inside() * kBlock, lanes, [&](Value element) {
     Value stored = kb.load(narrow, byteOffset(kb, from, kb.mul(element, s.xBytes)), kb.constant(0));
     Value integer =
         isSigned ? Value(arith::ExtSIOp::create(kb.b, wide, stored)) : arith::ExtUIOp::create(kb.b, wide, stored);
@@ -259,7 +271,7 @@ void Depthwise8::prepareLanes(Value from, Value to) {
     Value lane = words ? integer : arith::SIToFPOp::create(kb.b, laneType(), integer);
     kb.store(lane, byteOffset(kb, to, at), kb.constant(0));
   });
-  pad(s.padLeft + inside, width);
+  pad(s.padLeft + inside(), used.width);
 }
 
 //===----------------------------------------------------------------------===//
@@ -267,14 +279,20 @@ void Depthwise8::prepareLanes(Value from, Value to) {
 //===----------------------------------------------------------------------===//
 
 void Depthwise8::emitRow(Value row, Value scratchRow, int64_t tail) {
-  int64_t whole = s.ow.value() / columnsPerTile * columnsPerTile;
+  if (!s.ow.isKnown()) {
+    return forOpenTiles(kb, kb.constant(0), kb.index(s.ow), columnsPerTile, [&](Value first, Value count, int64_t width) {
+      kb.forLoop(first, kb.add(first, kb.mul(count, width)), width,
+                 [&](Value column) { emitTile(row, scratchRow, column, width, tail); });
+    });
+  }
+  int64_t columns = s.ow.value(), whole = columns / columnsPerTile * columnsPerTile;
   kb.forLoop(0, whole, columnsPerTile, [&](Value column) { emitTile(row, scratchRow, column, columnsPerTile, tail); });
-  if (whole < s.ow.value()) {
-    emitTile(row, scratchRow, kb.constant(whole), s.ow.value() - whole, tail);
+  if (whole < columns) {
+    emitTile(row, scratchRow, kb.constant(whole), columns - whole, tail);
   }
 }
 
-/// Emits |width| positions from |column| on, which is a multiple of columnsPerTile.
+/// Emits |width| positions from |column| on, which is a multiple of columnsPerTile, or even if dilationW is 1.
 void Depthwise8::emitTile(Value row, Value scratchRow, Value column, int64_t width, int64_t tail) {
   // Every second column of each residue has a window; a tile of 16 columns covers equally many columns of each residue.
   int64_t step = windows ? kBlockBytes / 2 * s.strideW / s.dilationW : kBlockBytes * s.strideW;

@@ -156,8 +156,8 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
   if (d.groups > 1 && d.groupC == 1 && d.oc == d.groups) {
     // Without VNNI, sums of bytes are computed in f32, which is exact below 2^24.
     constexpr int64_t kMostTaps = (1 << 24) / (255 * 128);
-    if (integers && hasOpenPlanes(conv)) {
-      return std::nullopt;
+    if (integers && hasOpenPlanes(conv) && conv.getDilations().back() != 1) {
+      return std::nullopt; // a row of symbolic width ends in tiles that begin at any even column
     }
     return isByte(x.getElementType()) && d.kh * d.kw > kMostTaps ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
   }
