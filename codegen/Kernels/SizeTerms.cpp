@@ -24,7 +24,8 @@ bool hasOpenSizes(Operation *op) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor && !Shape(tensor).isKnown();
   };
-  return llvm::any_of(op->getOperandTypes(), isOpen) || llvm::any_of(op->getResultTypes(), isOpen);
+  return !symbolsOf(op).empty() || llvm::any_of(op->getOperandTypes(), isOpen) ||
+         llvm::any_of(op->getResultTypes(), isOpen);
 }
 
 static uint8_t operationOf(SizeStep::Kind kind) {

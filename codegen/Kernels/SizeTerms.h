@@ -22,7 +22,7 @@ using SizeTerms = std::vector<bm_dim_term>;
 /// are the parameters of the op's kernel (LaunchDef.dims).
 SizeSymbols symbolsOf(mlir::Operation *op);
 
-/// Returns true if a size of |op|'s operands or results is not a number.
+/// Returns true if a size or position that |op| states, or a size of its operands or results, is not a number.
 bool hasOpenSizes(mlir::Operation *op);
 
 /// Returns the terms of |size|, all symbols of which are in |symbols|. The size must not be unknown.

@@ -24,6 +24,13 @@ void tessera::top::setDims(Operation *op, StringRef name, DimsAttr dims) {
   }
 }
 
+bool tessera::top::dependsOnSizes(Operation *op) {
+  auto isSymbolic = [](Value value) {
+    return llvm::any_of(Shape(value).dims(), [](Dim size) { return size.isSymbolic(); });
+  };
+  return op->hasAttr(kStartDimsAttr) || llvm::any_of(op->getResults(), isSymbolic);
+}
+
 Dim tessera::top::sizeAt(Operation *op, StringRef name, ArrayRef<int64_t> numbers, size_t i) {
   if (numbers[i] != -1) {
     return numbers[i];

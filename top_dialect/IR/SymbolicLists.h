@@ -28,6 +28,10 @@ SizeList makeSizeList(llvm::ArrayRef<Dim> sizes, mlir::MLIRContext *context);
 /// Stores the expressions of a list at |op|, or removes the attribute |name| if there are none.
 void setDims(mlir::Operation *op, llvm::StringRef name, DimsAttr dims);
 
+/// Returns true if a result or a position within an operand depends on sizes that are known at run time, so that the
+/// results are no constants even if all operands are.
+bool dependsOnSizes(mlir::Operation *op);
+
 /// Returns entry |i| of the list |numbers| of |op|, whose expressions are in the attribute |name|. It is unknown if it
 /// is -1 and no expression.
 Dim sizeAt(mlir::Operation *op, llvm::StringRef name, llvm::ArrayRef<int64_t> numbers, size_t i);

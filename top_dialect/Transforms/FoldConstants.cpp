@@ -4,6 +4,7 @@
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
 #include "top_dialect/Transforms/Rewrite.h"
@@ -68,11 +69,6 @@ bool isQuantizedWeight(Operation *op) {
 /// Returns true if the elements of `v` can be read, or if it does not have any.
 bool isKnown(Value v) { return isReadable(v) || isEmpty(v); }
 
-/// Checks whether a size of `v` is an expression: the op then has no single result although its operands are known.
-bool hasSymbolicSize(Value v) {
-  return llvm::any_of(Shape(v).dims(), [](Dim size) { return size.isSymbolic(); });
-}
-
 class FoldConstantsPass : public impl::FoldConstantsPassBase<FoldConstantsPass> {
 public:
   using FoldConstantsPassBase::FoldConstantsPassBase;
@@ -81,8 +77,7 @@ private:
   /// Checks that the operands are known, and that the growth in bytes and the work are within bounds.
   bool isWorthEvaluating(Operation *op) {
     if (!isTop(op) || !isa<ReferenceInterface>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 ||
-        isQuantizedWeight(op) || !llvm::all_of(op->getOperands(), isKnown) ||
-        llvm::any_of(op->getResults(), hasSymbolicSize)) {
+        isQuantizedWeight(op) || !llvm::all_of(op->getOperands(), isKnown) || dependsOnSizes(op)) {
       return false;
     }
     int64_t growth = 0, elements = 0;

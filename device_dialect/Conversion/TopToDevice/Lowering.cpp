@@ -104,7 +104,8 @@ Value Lowering::copy(ValueRange sources, ArrayRef<SymbolicPiece> pieces, const S
       data.push_back(std::move(*one));
     }
   }
-  if (data.size() == sources.size() && Shape(result).isKnown() && physicalBytes(result) <= sourceBytes) {
+  bool isKnown = Shape(result).isKnown() && llvm::all_of(attrs, [](PieceAttr piece) { return piece.isKnown(); });
+  if (data.size() == sources.size() && isKnown && physicalBytes(result) <= sourceBytes) {
     return top::createConstant(rewriter, loc, result, foldCopy(data, attrs, result, fill), "moved");
   }
   auto copyOp = CopyOp::create(rewriter, loc, result, sources,

@@ -8,6 +8,7 @@
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Reference/Evaluator.h"
 #include <cmath>
@@ -177,7 +178,8 @@ struct FoldMovedConstants : RewritePattern {
   explicit FoldMovedConstants(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 2, context) {}
 
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
-    if (!isa<top::TransposeOp, top::ReshapeOp, top::SliceOp>(op) || op->getNumOperands() != 1) {
+    if (!isa<top::TransposeOp, top::ReshapeOp, top::SliceOp>(op) || op->getNumOperands() != 1 ||
+        top::dependsOnSizes(op)) {
       return failure();
     }
     std::optional<top::TensorData> data = top::getConstantData(op->getOperand(0));

@@ -155,10 +155,7 @@ void NodeImporter::rejectRunTime(unsigned i, StringRef what) {
 }
 
 std::optional<llvm::SmallVector<Dim>> NodeImporter::openSizes(Value value) {
-  auto sizes = failed() ? std::nullopt : readSizes(value);
-  bool isOpen = sizes && llvm::any_of(*sizes, [](Dim size) { return size.isSymbolic(); }) &&
-                llvm::none_of(*sizes, [](Dim size) { return size.isUnknown(); });
-  return isOpen ? sizes : std::nullopt;
+  return failed() ? std::nullopt : readOpenSizes(value);
 }
 
 llvm::SmallVector<Dim> NodeImporter::sizesInput(unsigned i, StringRef what) {
@@ -423,16 +420,11 @@ std::vector<char> bytesOf(const Ints &ints) {
   return {begin, begin + ints.size() * sizeof(int64_t)};
 }
 
-/// Checks whether a size of |value| is an expression.
-bool isSymbolic(Value value) {
-  return llvm::any_of(Shape(value).dims(), [](Dim size) { return size.isSymbolic(); });
-}
-
 /// Limits the size of folded results. ConstantOfShape may be larger, because some published models create all filters
 /// with it. Dequantize is not folded: the weights stay integers until it is known which ops read them.
 bool mayFold(mlir::Operation *op, int64_t maxBytes) {
   if (mlir::isa<DequantizeOp>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 ||
-      !llvm::all_of(op->getOperands(), isConstant) || llvm::any_of(op->getResults(), isSymbolic)) {
+      !llvm::all_of(op->getOperands(), isConstant) || dependsOnSizes(op)) {
     return false;
   }
   int64_t operandBytes = 0, resultBytes = 0;

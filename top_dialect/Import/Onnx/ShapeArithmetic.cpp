@@ -3,6 +3,7 @@
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -43,7 +44,7 @@ Result gathered(GatherOp op, unsigned depth) {
 
 Result sliced(SliceOp op, unsigned depth) {
   Result all = readSizes(op.getX(), depth);
-  if (!all || op.getStarts().size() != 1 || op.getSizes()[0] < 0) {
+  if (!all || op.getStarts().size() != 1 || op.getSizes()[0] < 0 || dependsOnSizes(op)) {
     return std::nullopt;
   }
   Sizes result;
@@ -176,6 +177,13 @@ Result readSizes(Value value, unsigned depth) {
       .Case([&](MaxOp) { return combined(op, depth, [](Dim a, Dim b) { return max(a, b); }); })
       .Case([&](DivOp) { return combined(op, depth, divide); })
       .Default(Result());
+}
+
+Result readOpenSizes(Value value) {
+  Result sizes = readSizes(value);
+  bool isOpen = sizes && llvm::any_of(*sizes, [](Dim size) { return size.isSymbolic(); }) &&
+                llvm::none_of(*sizes, [](Dim size) { return size.isUnknown(); });
+  return isOpen ? sizes : std::nullopt;
 }
 
 } // namespace tessera::top::onnx_import

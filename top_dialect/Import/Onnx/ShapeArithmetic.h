@@ -18,6 +18,9 @@ llvm::SmallVector<Dim> toSizes(llvm::ArrayRef<int64_t> numbers);
 /// an unknown dim. Returns nothing for any other value. |depth| limits the length of the chain of ops that is followed.
 std::optional<llvm::SmallVector<Dim>> readSizes(mlir::Value value, unsigned depth = 12);
 
+/// Returns the elements of |value| as readSizes() does, if none is unknown and at least one is an expression.
+std::optional<llvm::SmallVector<Dim>> readOpenSizes(mlir::Value value);
+
 } // namespace tessera::top::onnx_import
 
 #endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPEARITHMETIC_H
