@@ -150,22 +150,36 @@ struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::Gat
     if (failed(requireRowMajor(op))) {
       return failure();
     }
-    int64_t batchDims = cast<device::GatherNdOp>(op).getBatchDims();
-    RankedTensorType x = kb.operandType(0), indices = kb.operandType(1);
-    int64_t tuple = Shape(indices).back().value();
-    int64_t inner = numElements(Shape(x).dropFront(batchDims + tuple));
-    int64_t batches = ShapedType::getNumElements(Shape(x).values().take_front(batchDims));
-    int64_t perBatch = numElements(indices) / std::max<int64_t>(1, tuple) / std::max<int64_t>(1, batches);
-    int64_t batchStride = numElements(Shape(x).dropFront(batchDims));
+    RankedTensorType x = kb.operandType(0);
+    auto [batches, perBatch, inner] = splitAt(op);
+    int64_t batchDims = cast<device::GatherNdOp>(op).getBatchDims(), tuple = Shape(kb.operandType(1)).back().value();
+    SmallVector<Dim> dims = Shape(x).dropFront(batchDims).dims();
+    Dim batchStride = countElements(Shape(x).dropFront(batchDims));
     Strides strides(x);
-    forItems(kb, batches * perBatch, inner, 16384, [&](Value item) {
+    forItems(kb, batches * perBatch, inner, 16384, [&, perBatch = perBatch, inner = inner](Value item) {
       Value batch = kb.div(item, perBatch);
-      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, Shape(x).dropFront(batchDims).dims(),
-                                 ArrayRef(strides.dims).drop_front(batchDims));
+      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, dims, ArrayRef(strides.dims).drop_front(batchDims));
       copyRow(kb, x.getElementType(), inner, kb.operand(0), kb.add(kb.mul(batch, batchStride), offset), kb.result(),
               kb.mul(item, inner));
     });
     return success();
+  }
+
+  bool acceptsOpenSizes(Operation *op) const {
+    if (!Shape(op->getOperand(1)).back().isKnown()) {
+      return false;
+    }
+    auto [batches, perBatch, inner] = splitAt(op);
+    return sameSize(countElements(op->getResult(0)), batches * perBatch * inner);
+  }
+
+  /// Returns the number of batches, of tuples in a batch, and of elements that each tuple selects.
+  static std::array<Dim, 3> splitAt(Operation *op) {
+    int64_t batchDims = cast<device::GatherNdOp>(op).getBatchDims();
+    Shape x = op->getOperand(0), indices = op->getOperand(1);
+    SmallVector<Dim> sizes = x.dims(), tuples = indices.dropBack().dims();
+    return {multiply(ArrayRef(sizes).take_front(batchDims)), multiply(ArrayRef(tuples).drop_front(batchDims)),
+            countElements(x.dropFront(batchDims + indices.back().value()))};
   }
 };
 

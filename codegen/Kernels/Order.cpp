@@ -222,25 +222,42 @@ struct CumSumModel : KernelInterface::ExternalModel<CumSumModel, device::CumSumO
       return failure();
     }
     auto cumsum = cast<device::CumSumOp>(op);
-    if (emitSharedCumSum(kb, cumsum)) {
+    if (Shape(kb.operandType(0)).isKnown() && emitSharedCumSum(kb, cumsum)) {
       return success();
     }
     Type element = kb.operandType(0).getElementType();
     Type type = registerType(element);
-    AxisView view(kb.operandType(0), cumsum.getAxis());
-    forColumns(kb, view, view.axis, 8192, [&](Value outer, Value column, unsigned lanes) {
-      Value base = kb.add(kb.mul(outer, view.axis * view.inner), column), none = kb.zero(ofColumns(type, lanes));
-      kb.forLoop(kb.constant(0), kb.constant(view.axis), 1, none, [&](Value step, ValueRange old) {
-        Value k = cumsum.getReverse() ? kb.sub(kb.constant(view.axis - 1), step) : step;
-        Value offset = kb.add(base, kb.mul(k, view.inner));
+    auto [outer, axis, inner] = splitAt(cumsum);
+    auto emitColumns = [&, axis = axis, inner = inner](Value outer, Value column, unsigned lanes) {
+      Value base = kb.add(kb.mul(outer, axis * inner), column), none = kb.zero(ofColumns(type, lanes));
+      kb.forLoop(kb.constant(0), kb.index(axis), 1, none, [&](Value step, ValueRange old) {
+        Value k = cumsum.getReverse() ? kb.sub(kb.index(axis - 1), step) : step;
+        Value offset = kb.add(base, kb.mul(k, inner));
         Value value = kb.loadElements(element, lanes, kb.operand(0), offset);
         Value sum = isa<FloatType>(type) ? Value(arith::AddFOp::create(kb.b, old[0], value))
                                          : Value(arith::AddIOp::create(kb.b, old[0], value));
         kb.storeElements(element, cumsum.getExclusive() ? old[0] : sum, kb.result(), offset);
         return SmallVector<Value>{sum};
       });
+    };
+    if (Shape(kb.operandType(0)).isKnown()) {
+      forColumns(kb, AxisView(kb.operandType(0), cumsum.getAxis()), axis.value(), 8192, emitColumns);
+      return success();
+    }
+    forItems(kb, outer * inner, axis, 8192, [&, outer = outer, inner = inner](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, {outer, inner});
+      emitColumns(at[0], at[1], 0);
     });
     return success();
+  }
+
+  bool acceptsOpenSizes(Operation *op) const { return sameSizes(op->getOperand(0), op->getResult(0)); }
+
+  /// Returns the elements before, along and behind the axis.
+  static std::array<Dim, 3> splitAt(device::CumSumOp op) {
+    SmallVector<Dim> sizes = Shape(op->getOperand(0)).dims();
+    return {multiply(ArrayRef(sizes).take_front(op.getAxis())), sizes[op.getAxis()],
+            multiply(ArrayRef(sizes).drop_front(op.getAxis() + 1))};
   }
 };
 

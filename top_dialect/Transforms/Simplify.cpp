@@ -259,7 +259,10 @@ static Value endWindows(Pool op, RewriterBase &rewriter) {
 
 /// Removes operands without elements from a concatenation.
 static Value dropEmpty(ConcatOp op, RewriterBase &rewriter) {
-  SmallVector<Value> inputs(llvm::make_filter_range(op.getInputs(), [](Value input) { return !isEmpty(input); }));
+  auto hasElements = [](Value input) {
+    return llvm::none_of(Shape(input).dims(), [](Dim size) { return size.is(0); });
+  };
+  SmallVector<Value> inputs(llvm::make_filter_range(op.getInputs(), hasElements));
   bool drops = !inputs.empty() && inputs.size() < op.getInputs().size();
   return drops ? ConcatOp::create(rewriter, op.getLoc(), op.getType(), inputs, op.getAxis()).getResult() : Value();
 }
