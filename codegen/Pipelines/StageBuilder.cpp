@@ -222,6 +222,7 @@ PlannedModel StageBuilder::finish() {
       linkTensor(to, std::move(tensor));
     }
   }
+  sizes->limitInputs(function);
   planned.programs = std::move(given); // segments point into the programs
   for (const auto &workspace : stage->workspaces) {
     planned.workspaceBytes += workspace->bytes, planned.workspaceLowerBound += workspace->lower_bound;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/StageSizes.h"
 
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
 
@@ -56,6 +57,20 @@ bool StageSizes::bind(Dim size) {
       stage, name, {bmodel::slotTerm(whole), bmodel::constantTerm(factor), bmodel::opTerm(bmodel::DimOp::FloorDiv)},
       {symbol.getMin(), symbol.getMax()}, symbol.getLikely());
   return true;
+}
+
+void StageSizes::limitInputs(func::FuncOp function) {
+  for (BlockArgument argument : function.getArguments()) {
+    auto limits = function.getArgAttrOfType<DenseI64ArrayAttr>(argument.getArgNumber(), top::kSizeLimitsAttr);
+    for (auto [dim, size] : llvm::enumerate(Shape(argument).dims())) {
+      if (limits && size.isSymbolic()) {
+        bmodel::DimSlotDefT &slot = *stage.dims[slotOf(size)];
+        slot.min = std::max(slot.min, limits[2 * dim]);
+        slot.max = std::min(slot.max, limits[2 * dim + 1]);
+        slot.likely = std::clamp(slot.likely, slot.min, slot.max);
+      }
+    }
+  }
 }
 
 llvm::Error StageSizes::bindInputs(func::FuncOp function) {

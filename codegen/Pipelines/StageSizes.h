@@ -21,6 +21,10 @@ public:
   /// symbol of an input undetermined.
   llvm::Error bindInputs(mlir::func::FuncOp function);
 
+  /// Applies the limits that the function's inputs have (top::kSizeLimitsAttr). Called when all tensors are laid out,
+  /// because their memory is that of the sizes without limits.
+  void limitInputs(mlir::func::FuncOp function);
+
   /// Returns the slot of |size|, which is symbolic and whose symbols are bound; adds a derived slot on first use.
   uint32_t slotOf(Dim size);
   /// Returns |size|, which must not be unknown, as a dimension of a tensor.

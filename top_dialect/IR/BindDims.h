@@ -9,6 +9,10 @@
 
 namespace tessera::top {
 
+/// The attribute of an argument that limits its sizes: the smallest and the largest value of each dim. An argument has
+/// it if a size is an expression that exceeds the range which was stated for the dim.
+inline constexpr llvm::StringLiteral kSizeLimitsAttr = "top.size_limits";
+
 /// Returns |symbol| as a size.
 inline Dim sizeOf(SizeSymbolAttr symbol) {
   return Dim::symbol(symbol.getContext(), symbol.getName(), symbol.getMin(), symbol.getMax(), symbol.getLikely());

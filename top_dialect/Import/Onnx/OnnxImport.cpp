@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/TensorNames.h"
@@ -13,6 +14,7 @@
 #include "top_dialect/Import/Onnx/OnnxFunctions.h"
 #include "top_dialect/Import/Onnx/OnnxInputs.h"
 #include "top_dialect/Import/Onnx/OpenDims.h"
+#include "top_dialect/Import/Onnx/SizeValues.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -86,7 +88,17 @@ private:
     if (!options.dims.isGiven()) {
       return llvm::Error::success();
     }
-    if (llvm::Error error = declareDims(inputs, options.dims, builder.getContext(), options.opened)) {
+    DimRanges ranges = options.dims;
+    std::map<std::string, DimRange> missing;
+    std::vector<Input> asRead = inputs;
+    llvm::Error error = declareDims(inputs, ranges, builder.getContext(), options.opened, missing);
+    if (!missing.empty() && deduceRanges(missing, ranges)) {
+      llvm::consumeError(std::move(error));
+      inputs = std::move(asRead);
+      missing.clear();
+      error = declareDims(inputs, ranges, builder.getContext(), options.opened, missing);
+    }
+    if (error) {
       return error;
     }
     for (const Input &input : inputs) {
@@ -96,6 +108,58 @@ private:
       }
     }
     return llvm::Error::success();
+  }
+
+  /// Returns options for an import that only finds something out.
+  ImportOptions trialOptions() const {
+    ImportOptions trial(options);
+    trial.requireStatic = false;
+    trial.fixed = nullptr;
+    trial.assumed = nullptr;
+    trial.opened = nullptr;
+    trial.warn = nullptr;
+    return trial;
+  }
+
+  /// Imports the model with |trial| in |context|.
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importTrial(const ImportOptions &trial,
+                                                                mlir::MLIRContext &context) const {
+    mlir::DialectRegistry registry;
+    registry.insert<mlir::func::FuncDialect, TopDialect>();
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    OnnxModel copy(model);
+    copy.state = std::make_shared<ImportState>();
+    return ModelImporter(std::move(copy), trial, context).run();
+  }
+
+  /// Adds the ranges of the |missing| names that other sizes determine, as past and seq determine total, to |ranges|.
+  /// Returns true if there is one.
+  bool deduceRanges(const std::map<std::string, DimRange> &missing, DimRanges &ranges) const {
+    ImportOptions trial = trialOptions();
+    for (const auto &[name, range] : missing) { // without a divisor, the symbol has the name of the dim
+      trial.dims.byName.try_emplace(name, DimRange{range.min, range.max, 1, range.likely});
+    }
+    mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+    auto module = importTrial(trial, context);
+    if (!module) {
+      llvm::consumeError(module.takeError());
+      return false;
+    }
+    auto function = *(*module)->getOps<mlir::func::FuncOp>().begin();
+    auto symbols = llvm::map_to_vector(symbolsOf(function), [](SizeSymbolAttr symbol) { return symbol.getName(); });
+    unsigned next = 0, before = ranges.byName.size();
+    for (const Input &input : inputs) {
+      for (size_t axis = 0; !input.value && axis < input.shape.size(); ++axis) {
+        std::string name = dimName(input, axis);
+        Dim size = Shape(function.getArgument(next))[axis];
+        if (missing.count(name) && size.isSymbolic() && !llvm::is_contained(symbols, name)) {
+          ranges.byName.try_emplace(name, DimRange{minOf(size), maxOf(size), 1, likelyOf(size)});
+        }
+      }
+      next += !input.value;
+    }
+    return ranges.byName.size() > before;
   }
 
   /// Imports the model with batch 1 if no other dim is open. Otherwise fails with a proposal of sizes.
@@ -137,11 +201,8 @@ private:
         break; // the sizes do not depend on |likely|
       }
       before = proposal;
-      ImportOptions trial(options);
-      trial.requireStatic = false;
+      ImportOptions trial = trialOptions();
       trial.dims = {};
-      trial.fixed = nullptr;
-      trial.assumed = nullptr;
       trial.inputShapes.byPosition.clear();
       for (const auto &[name, dims] : proposal) {
         trial.inputShapes.byName[name] = dims;
@@ -149,13 +210,8 @@ private:
       for (auto [input, dims] : llvm::zip(inputs, options.inputShapes.byPosition)) {
         trial.inputShapes.byName.try_emplace(input.name, dims);
       }
-      mlir::DialectRegistry registry;
-      registry.insert<mlir::func::FuncDialect, TopDialect>();
-      mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-      context.loadAllAvailableDialects();
-      OnnxModel copy(model);
-      copy.state = std::make_shared<ImportState>();
-      auto module = ModelImporter(std::move(copy), trial, context).run();
+      mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+      auto module = importTrial(trial, context);
       if (module) {
         return onnx_import::openDims(inputs, proposal, "");
       }
@@ -323,14 +379,55 @@ private:
       value = padding ? fillPadding(value, *padding, name) : value;
     }
     replaceAgain(function, model.state->replacedSymbols);
-    mlir::func::ReturnOp::create(builder, builder.getUnknownLoc(), results);
-    function.setType(builder.getFunctionType(mlir::ValueRange(function.getArguments()).getTypes(),
-                                             mlir::ValueRange(results).getTypes()));
+    limitSizes(function);
+    auto ret = mlir::func::ReturnOp::create(builder, builder.getUnknownLoc(), results);
+    if (llvm::Error error = tabulateSizeValues(function, importer)) {
+      return error;
+    }
+    function.setType(
+        builder.getFunctionType(mlir::ValueRange(function.getArguments()).getTypes(), ret.getOperandTypes()));
     for (auto [i, name] : llvm::enumerate(names)) {
       function.setResultAttr(i, TopDialect::kNameAttr, builder.getStringAttr(name));
       if (paddedAxes[i]) {
         function.setResultAttr(i, kPaddedAxisAttr, builder.getI64IntegerAttr(*paddedAxes[i]));
       }
+    }
+    return llvm::Error::success();
+  }
+
+  /// Keeps the stated ranges of dims that turned out to be sums of other sizes: import may have relied on them.
+  void limitSizes(mlir::func::FuncOp function) {
+    unsigned next = 0;
+    for (const Input &input : inputs) {
+      if (input.value || input.sizes.empty()) {
+        next += !input.value;
+        continue;
+      }
+      llvm::SmallVector<int64_t> limits;
+      bool isNarrower = false;
+      for (auto [stated, found] : llvm::zip_equal(input.sizes, Shape(function.getArgument(next)).dims())) {
+        limits.append({std::max(minOf(stated), minOf(found)), std::min(maxOf(stated), maxOf(found))});
+        isNarrower |= minOf(stated) > minOf(found) || maxOf(stated) < maxOf(found);
+      }
+      if (isNarrower) {
+        function.setArgAttr(next, kSizeLimitsAttr, builder.getDenseI64ArrayAttr(limits));
+      }
+      ++next;
+    }
+  }
+
+  /// Lets ops read sizes of open dims, where they are data, from constant tables.
+  llvm::Error tabulateSizeValues(mlir::func::FuncOp function, GraphImporter &importer) {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    for (mlir::Value value : findSizeValues(function)) {
+      builder.setInsertionPointAfterValue(value);
+      auto loc = mlir::dyn_cast<mlir::NameLoc>(value.getLoc());
+      auto table = convert(importer, loc ? loc.getName().getValue() : "",
+                           [&](NodeImporter &n) { return tabulateSizes(n, value); });
+      if (!table) {
+        return table.takeError();
+      }
+      replaceSizeValue(value, *table);
     }
     return llvm::Error::success();
   }

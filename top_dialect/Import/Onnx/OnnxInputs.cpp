@@ -263,7 +263,7 @@ std::optional<int64_t> sizeByName(StringRef name, const LikelySizes &likely) {
   if (hasAny(name, {"samples", "audio", "wave"})) {
     return kSamples;
   }
-  if (hasAny(name, {"seq", "token", "length", "text", "past", "ctx", "time"})) {
+  if (hasAny(name, {"seq", "token", "length", "text", "past", "total", "ctx", "time"})) {
     return likely.tokens;
   }
   return hasAny(name, {"frame"}) ? std::optional(kFrames) : std::nullopt;

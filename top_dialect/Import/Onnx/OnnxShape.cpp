@@ -3,6 +3,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
+#include "top_dialect/Import/Onnx/SizeValues.h"
 #include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -83,25 +84,11 @@ void sizeOf(NodeImporter &n) {
   n.setOutput(0, n.create<ReduceOp>(dims, ReduceKind::prod, Ints{0}, false));
 }
 
-/// Imports a range of integers with open bounds as part of the numbers up to its largest limit.
-Value openRange(NodeImporter &n, Dim start, Dim limit) {
-  constexpr int64_t kLongest = int64_t(1) << 20;
-  if (minOf(start) < 0 || maxOf(limit) > kLongest) {
-    n.unsupported(llvm::formatv("the range from {0} to {1} can be negative or longer than {2}: narrow --dims",
-                                toText(start), toText(limit), kLongest));
-    return n.input(0);
-  }
-  Ints numbers(maxOf(limit));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  Value all = n.cast(n.intVector(numbers), NodeImporter::elementType(n.input(0)));
-  return n.slice(all, start, max(limit - start, 0), 1);
-}
-
 void range(NodeImporter &n) {
   auto start = readSizes(n.input(0)), limit = readSizes(n.input(1)), delta = readSizes(n.input(2));
   if (!n.failed() && start && limit && delta && delta->front().is(1) && !start->front().isUnknown() &&
       !limit->front().isUnknown() && (start->front().isSymbolic() || limit->front().isSymbolic())) {
-    n.setOutput(0, openRange(n, start->front(), limit->front()));
+    n.setOutput(0, openRange(n, start->front(), limit->front(), NodeImporter::elementType(n.input(0))));
     return;
   }
   n.setOutput(0, n.create<RangeOp>(n.input(0), n.input(1), n.input(2)));

@@ -11,18 +11,17 @@ using llvm::StringRef;
 
 namespace tessera::top::onnx_import {
 
-namespace {
-
-/// Returns the name by which the user refers to a dim.
 std::string dimName(const Input &input, size_t axis) {
   return input.dimNames[axis].empty() ? llvm::formatv("{0}.{1}", input.name, axis).str() : input.dimNames[axis];
 }
 
+namespace {
+
 class DimOpener {
 public:
   DimOpener(llvm::MutableArrayRef<Input> inputs, const DimRanges &ranges, mlir::MLIRContext *context,
-            const std::function<void(StringRef, const DimRange &)> &opened)
-      : inputs(inputs), ranges(ranges), context(context), opened(opened) {}
+            const std::function<void(StringRef, const DimRange &)> &opened, std::map<std::string, DimRange> &missing)
+      : inputs(inputs), ranges(ranges), context(context), opened(opened), missing(missing) {}
 
   llvm::Error run() {
     for (Input &input : inputs) {
@@ -32,20 +31,23 @@ public:
     if (llvm::Error error = checkNames()) {
       return error;
     }
-    llvm::SmallVector<std::string> missing;
+    llvm::SmallVector<std::string> proposals;
     for (Input &input : inputs) {
       for (size_t axis = 0; axis < input.shape.size(); ++axis) {
         std::optional<Dim> size = isOpen(input, axis) ? sizeOf(dimName(input, axis)) : Dim(input.shape[axis]);
         if (size) {
           setSize(input, axis, *size);
-        } else if (std::string entry = propose(input, axis); !llvm::is_contained(missing, entry)) {
-          missing.push_back(entry);
+        } else if (missing.emplace(dimName(input, axis), defaultRange(input, axis)).second) {
+          proposals.push_back(propose(input, axis));
         }
       }
     }
-    if (!missing.empty()) {
+    if (!proposals.empty()) {
       return fail(llvm::formatv("dims are open without a range: add them to --dims, with the ranges you need: {0}",
-                                llvm::join(missing, ",")));
+                                llvm::join(proposals, ",")));
+    }
+    for (const auto &[name, range] : used) {
+      opened ? opened(name, range) : void();
     }
     return llvm::Error::success();
   }
@@ -79,9 +81,7 @@ private:
           continue;
         }
         DimRange range = given != ranges.byName.end() ? given->second : defaultRange(input, axis);
-        if (opened) {
-          opened(name, range);
-        }
+        used.emplace_back(name, range);
         sizes.try_emplace(name, declare(name, range));
       }
     }
@@ -159,14 +159,17 @@ private:
   const DimRanges &ranges;
   mlir::MLIRContext *context;
   const std::function<void(StringRef, const DimRange &)> &opened;
-  llvm::StringMap<Dim> sizes; ///< of the names that are no sums
+  std::map<std::string, DimRange> &missing;
+  std::vector<std::pair<std::string, DimRange>> used; ///< the opened names
+  llvm::StringMap<Dim> sizes;                         ///< of the names that are no sums
 };
 
 } // namespace
 
 llvm::Error declareDims(llvm::MutableArrayRef<Input> inputs, const DimRanges &ranges, mlir::MLIRContext *context,
-                        const std::function<void(StringRef, const DimRange &)> &opened) {
-  return DimOpener(inputs, ranges, context, opened).run();
+                        const std::function<void(StringRef, const DimRange &)> &opened,
+                        std::map<std::string, DimRange> &missing) {
+  return DimOpener(inputs, ranges, context, opened, missing).run();
 }
 
 } // namespace tessera::top::onnx_import

@@ -27,13 +27,36 @@ static std::optional<std::pair<SizeSymbolAttr, Dim>> solve(Dim size, Dim other) 
   return overlaps && minOf(result) >= 0 ? std::optional(std::pair(symbols[0], result)) : std::nullopt;
 }
 
+/// If the |sizes| are equal exactly where one symbol is the sum of the others, returns the symbol and the sum. This
+/// solves e.g. seq = max(0, total - min(past, total)) for total, although seq is a symbol too.
+static std::optional<std::pair<SizeSymbolAttr, Dim>> solveForTotal(const detail::UnequalSizes &sizes) {
+  llvm::SetVector<SizeSymbolAttr> symbols;
+  collectSymbols(sizes.a, symbols);
+  collectSymbols(sizes.b, symbols);
+  for (SizeSymbolAttr total : symbols) {
+    Dim sum = 0;
+    for (SizeSymbolAttr part : symbols) {
+      sum += part == total ? Dim(0) : sizeOf(part);
+    }
+    auto known = [&](Dim size) {
+      return substitute(size, [&](SizeSymbolAttr symbol) { return symbol == total ? sum : sizeOf(symbol); });
+    };
+    if (symbols.size() > 2 && sameSize(known(sizes.a), known(sizes.b)) && minOf(sum) <= total.getMax() &&
+        maxOf(sum) >= total.getMin()) {
+      return std::pair(total, sum);
+    }
+  }
+  return std::nullopt;
+}
+
 static void replace(mlir::func::FuncOp function, SizeSymbolAttr from, Dim to) {
   replaceSymbols(function, [&](SizeSymbolAttr symbol) { return symbol == from ? to : sizeOf(symbol); });
 }
 
 bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, ReplacedSymbols &replaced) {
   auto function = llvm::dyn_cast_or_null<mlir::func::FuncOp>(op->getParentOp());
-  auto solution = solve(sizes.b, sizes.a);
+  auto solution = solveForTotal(sizes);
+  solution = solution ? solution : solve(sizes.b, sizes.a);
   solution = solution ? solution : solve(sizes.a, sizes.b);
   if (!function || !solution) {
     return false;
