@@ -352,18 +352,30 @@ static std::string requantisationOf(const DeployOptions &options) {
 
 /// Removes the quantize/dequantize pairs again and reports the rest of the part; for a model in |known| reports only
 /// that.
-static void instrument(func::FuncOp function, quant::StripQDQ &stripQDQ, ArrayRef<std::string> known,
+static void instrument(const ModelPart &part, quant::StripQDQ &stripQDQ, ArrayRef<std::string> known,
                        DeployResult &result) {
+  func::FuncOp function = part.function;
   llvm::append_range(result.forms, stripQDQ.run());
   top::nameEveryTensor(function);
   if (result.quantization) {
     result.contents += top::hashContents(function->getParentOfType<ModuleOp>());
     result.isKnown = llvm::is_contained(known, result.contents);
   }
-  if (!result.isKnown) {
-    llvm::append_range(result.instrumented, listInstrumented(function));
-    llvm::append_range(result.logits, listLogits(function));
+  if (result.isKnown) {
+    return;
   }
+  if (part.control) {
+    mlir::emitWarning(part.control->getLoc())
+        << "ranges within branches and loops are not measured, so their ops stay F32 in INT8 and INT16 models";
+    return;
+  }
+  for (InstrumentedTensor &tensor : listInstrumented(function)) {
+    // A part lists its arguments, which an earlier part may have computed.
+    if (llvm::none_of(result.instrumented, [&](const auto &earlier) { return earlier.name == tensor.name; })) {
+      result.instrumented.push_back(std::move(tensor));
+    }
+  }
+  llvm::append_range(result.logits, listLogits(function));
 }
 
 /// Lowers a part to device ops.
@@ -418,7 +430,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (!parts) {
     return parts.takeError();
   }
-  bool isSplit = parts->front().function != *function;
+  bool isSplit = result.isSplit = parts->empty() || parts->front().function != *function;
   if (llvm::Error error = isSplit ? checkControlFlow(options) : llvm::Error::success()) {
     return std::move(error);
   }
@@ -444,7 +456,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
     }
     observer.begin("lower");
     if (options.compile.instrument) {
-      instrument(part.function, stripQDQ, options.known, result);
+      instrument(part, stripQDQ, options.known, result);
     }
     if (result.isKnown) {
       return result;

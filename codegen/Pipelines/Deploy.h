@@ -63,6 +63,7 @@ struct DeployResult {
   std::string contents;                               ///< hash of the model to which |forms| belong
   bool isKnown = false;                               ///< the model is one of DeployOptions::known; the fields below
                                                       ///< are then empty
+  bool isSplit = false;                               ///< the model has branches or loops that are decided at run time
   std::vector<std::string> outputOrigins;             ///< see listOutputOrigins
   std::vector<std::pair<std::string, std::string>> logits; ///< with |compile.observe|: see listLogits
   std::vector<InstrumentedTensor>

@@ -29,7 +29,7 @@ static ModelPart takePart(func::FuncOp function, func::FuncOp main) {
 llvm::Expected<std::vector<ModelPart>> splitModel(func::FuncOp main, const std::optional<Quantization> &quantization) {
   std::vector<ModelPart> parts;
   if (!top::hasControlFlow(main)) {
-    parts.push_back({"", main, nullptr});
+    parts.push_back({"", main, nullptr, nullptr});
     return std::move(parts);
   }
   if (quantization) { // the parts must have the names of the whole model
@@ -45,11 +45,12 @@ llvm::Expected<std::vector<ModelPart>> splitModel(func::FuncOp main, const std::
   if (failed(passes.run(module))) {
     return llvm::createStringError("internal error: the model cannot be split at its control flow");
   }
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function != main && function.isPrivate()) {
-      parts.push_back(takePart(function, main));
+  main.walk<WalkOrder::PreOrder>([&](func::CallOp call) {
+    parts.push_back(takePart(module.lookupSymbol<func::FuncOp>(call.getCallee()), main));
+    if (call->getParentOp() != main) {
+      parts.back().control = call->getParentOp();
     }
-  }
+  });
   return std::move(parts);
 }
 

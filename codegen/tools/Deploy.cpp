@@ -325,6 +325,7 @@ llvm::Error Deployment::run() {
   }
   if (deploy.compile.instrument && !result->isKnown) {
     report["network"] = top::networkOf(module);
+    report["control_flow"] = result->isSplit;
     describeInstrumented(*result, report);
     for (auto &[key, value] : instrumented) {
       report[key] = std::move(value);

@@ -2,12 +2,16 @@
 """Tests networks whose branches and loops are decided at run time, against onnxruntime."""
 from __future__ import annotations
 
+import json
+import threading
+import time
 from pathlib import Path
 from typing import Mapping, Sequence
 
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from conftest import check, run_tool
 from onnx import TensorProto, helper, numpy_helper
 
@@ -226,3 +230,56 @@ def test_carried_value_that_grows(tmp_path: Path) -> None:
     message = rejection(save(tmp_path / "grows.onnx", made))
     assert "node 'y': carried value 0 changes its size from pass to pass" in message, message
     assert "pad the value to a fixed size" in message
+
+
+def test_cancel_of_an_endless_loop(tmp_path: Path) -> None:
+    """The condition depends on an input, which can keep it true for ever. The context can run again afterwards."""
+    import tessera.runtime as rt
+
+    body = graph(
+        [node("Tanh", "s", "s2"), node("ReduceSum", "s2", "total", keepdims=0), node("Less", "total limit", "on")],
+        [value("on", [], BOOL), value("s2", [4, 8])],
+        body_inputs(value("s", [4, 8])),
+    )
+    made = graph(
+        [node("Loop", "- start x", "y", body=body)],
+        [value("y", [4, 8])],
+        [value("start", [], BOOL), value("x", [4, 8]), value("limit", [])],
+    )
+    model = save(tmp_path / "endless.onnx", made)
+    bmodel = compile_model(model)
+    net = rt.load(str(bmodel)).net()
+    timer = threading.Timer(0.2, net.cancel)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(rt.Error, match="cancel"):
+        net(run_of(0, start=True, limit=np.float32(np.inf)))
+    assert time.monotonic() - began < 1.2
+    timer.join()
+    finite = run_of(0, start=True, limit=np.float32(-1e9))
+    np.testing.assert_allclose(net(finite)["y"], np.tanh(finite["x"]), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("chip", ["x86", "npu-base"])
+@pytest.mark.parametrize("precision", ["BF16", "F16", "W8"])
+def test_precisions(tmp_path: Path, chip: str, precision: str) -> None:
+    model = save(tmp_path / "branches.onnx", branches())
+    bmodel = compile_model(model, "--chip", chip, "--quantize", precision)
+    compare(model, bmodel, [run_of(seed, c=seed % 2 == 0) for seed in range(3)], tolerance=0.05)
+
+
+def test_calibration(tmp_path: Path) -> None:
+    """Ranges outside of branches are measured; ops in branches stay F32, which a warning says."""
+    model = save(tmp_path / "branches.onnx", branches())
+    compile_model(model)
+    (tmp_path / "samples").mkdir()
+    for seed in range(4):
+        np.savez(tmp_path / "samples" / f"{seed}.npz", **run_of(seed, c=seed % 2 == 0))
+    table = tmp_path / "cali.json"
+    ran = run_tool("run_calibration", model.with_suffix(".mlir"), "--dataset", tmp_path / "samples", "-o", table)
+    check(ran)
+    assert "'r': ranges within branches and loops are not measured" in ran.stdout + ran.stderr
+    names = {entry["name"] for entry in json.loads(table.read_text())["tensors"]}
+    assert {"x", "a", "r", "y"} <= names and "t1" not in names, names
+    bmodel = compile_model(model, "--chip", "x86", "--quantize", "INT8", "--calibration_table", table)
+    compare(model, bmodel, [run_of(seed, c=seed % 2 == 0) for seed in range(4)], tolerance=0.1)

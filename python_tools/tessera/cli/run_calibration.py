@@ -120,7 +120,9 @@ def _calibrate(context: Context[Options]) -> None:
             write_text(context.outputs.path(args.histograms), text)
         table, learned = run.table(), dict[str, Rounded]()
         known: Tried | None = None
-        if methods:
+        if methods and run.observed.info["control_flow"]:
+            report.warn("weights were not learned from the samples: that needs networks without branches and loops")
+        elif methods:
             learned, known = run.learn(methods, table)
         table = replace(table, max_error=args.max_error, same_answers=tuple(mostly_alike(run.state.answers)))
         left = known.error if known else None

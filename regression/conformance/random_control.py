@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random networks with branches and loops that are decided at run time, against onnxruntime and the Top reference.
+
+    build/bin/tessera-python regression/conformance/random_control.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
+
+If, Loop and Scan are nested up to three deep; regions capture values of all blocks around them, return captured and
+carried values as they are, and let carried values change places. Each network runs several times in one context: with
+zero passes, conditions that are false at once, and conditions that become false.
+"""
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+import onnx
+import onnxruntime
+import random_graphs
+from engines import Compiler, StageError, deploy, in_child, run_reference, supported_isas
+from guarded import guarded
+from onnx import TensorProto, helper, numpy_helper
+
+ISAS = supported_isas()
+SHAPE = (3, 5)
+MOST_STEPS, MOST_DEPTH = 4, 3
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+UNARY = ("Tanh", "Relu", "Neg", "Sigmoid", "Abs", "Identity")
+BINARY = ("Add", "Sub", "Mul", "Max", "Min")
+Arrays = Mapping[str, np.ndarray]
+
+
+def value(name: str, shape: Sequence[int] = SHAPE, kind: int = FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+class Block:
+    """A graph under construction. `tensors` are the f32 tensors that its nodes may read, `flags` the conditions."""
+
+    def __init__(self, network: Network, tensors: Sequence[str], flags: Sequence[str], depth: int) -> None:
+        self.network, self.tensors, self.flags, self.depth = network, list(tensors), list(flags), depth
+        self.nodes: list[onnx.NodeProto] = []
+        self.own: list[str] = []  # tensors that nodes of this block compute
+
+    def node(self, kind: str, inputs: Sequence[str], count: int = 1, **attributes: object) -> list[str]:
+        outputs = [self.network.name() for _ in range(count)]
+        self.nodes.append(helper.make_node(kind, inputs, outputs, name=outputs[0], **attributes))
+        return outputs
+
+    def add(self, names: Sequence[str]) -> None:
+        self.tensors += names
+        self.own += names
+
+    def any(self) -> str:
+        """Returns a tensor: in two of three cases one of the last."""
+        recent = self.tensors[-4:]
+        return self.network.rng.choice(recent if self.network.rng.random() < 0.67 else self.tensors)
+
+    def flag(self) -> str:
+        """Returns a condition: one that exists, or one that depends on data."""
+        if self.network.rng.random() < 0.4:
+            return self.network.rng.choice(self.flags)
+        (total,) = self.node("ReduceSum", [self.any()], keepdims=0)
+        (flag,) = self.node(self.network.rng.choice(["Less", "Greater"]), [total, self.network.scalar()])
+        return flag
+
+    def step(self) -> None:
+        choice = self.network.rng.random()
+        if choice < 0.25 and self.depth < MOST_DEPTH:
+            self.branch()
+        elif choice < 0.45 and self.depth < MOST_DEPTH:
+            self.loop()
+        elif choice < 0.5 and self.depth < MOST_DEPTH - 1:
+            self.scan()
+        elif choice < 0.6:
+            self.add(self.node("MatMul", [self.any(), "weights"]))
+        elif choice < 0.8:
+            self.add(self.node(self.network.rng.choice(UNARY), [self.any()]))
+        else:
+            self.add(self.node(self.network.rng.choice(BINARY), [self.any(), self.any()]))
+
+    def inner(self, tensors: Sequence[str] = (), flags: Sequence[str] = ()) -> Block:
+        return Block(self.network, [*self.tensors, *tensors], [*self.flags, *flags], self.depth + 1)
+
+    def fill(self) -> None:
+        for _ in range(self.network.rng.randrange(MOST_STEPS)):
+            self.step()
+
+    def results(self, count: int) -> list[str]:
+        """Returns tensors as results, bounded, so that loops do not diverge. A graph cannot return a name of an outer
+        graph, or one name twice, so these pass through an Identity."""
+        names: list[str] = []
+        for _ in range(count):
+            name = self.any()
+            if self.network.rng.random() < 0.5:
+                (name,) = self.node("Tanh", [name])
+            elif name not in self.own or name in names or self.network.rng.random() < 0.2:
+                (name,) = self.node("Identity", [name])
+            names.append(name)
+        return names
+
+    def graph(self, results: Sequence[onnx.ValueInfoProto], inputs: Sequence[onnx.ValueInfoProto] = ()) -> object:
+        return helper.make_graph(self.nodes, self.network.name(), inputs, results)
+
+    def branch(self) -> None:
+        count, flag = self.network.rng.randint(1, 3), self.flag()
+        graphs = []
+        for _ in range(2):
+            inner = self.inner()
+            inner.fill()
+            graphs.append(inner.graph([value(name) for name in inner.results(count)]))
+        self.add(self.node("If", [flag], count, then_branch=graphs[0], else_branch=graphs[1]))
+
+    def loop(self) -> None:
+        count, rng = self.network.rng.randint(1, 3), self.network.rng
+        iteration, going = self.network.name(), self.network.name()
+        carried = [self.network.name() for _ in range(count)]
+        trips = rng.choice(["n", "m", "n", "", "few"])
+        start = rng.choice([self.flag(), "" if trips else "always"])
+        inner = self.inner(carried, [going])
+        (position,) = inner.node("Cast", [iteration], to=FLOAT)
+        inner.add(inner.node("Add", [inner.any(), position]))
+        inner.fill()
+        if not trips:  # the condition alone must end the loop
+            (on,) = inner.node("Less", [position, "most"])
+        else:
+            on = inner.flag() if start or rng.random() < 0.3 else going
+            (on,) = inner.node("Identity", [on])
+        results = [value(name) for name in inner.results(count)]
+        arguments = [value(iteration, [], INT64), value(going, [], BOOL), *(value(name) for name in carried)]
+        body = inner.graph([value(on, [], BOOL), *results], arguments)
+        self.add(self.node("Loop", [trips, start, *(self.any() for _ in range(count))], count, body=body))
+
+    def scan(self) -> None:
+        """A scan over the first dim of two tensors, whose results are stacked to one of the usual shape again."""
+        state, first, second = (self.network.name() for _ in range(3))
+        inner = Block(self.network, [], [], MOST_DEPTH)
+        (mixed,) = inner.node(self.network.rng.choice(BINARY), [state, first])
+        (mixed,) = inner.node(self.network.rng.choice(BINARY), [mixed, second])
+        (new,) = inner.node("Tanh", [mixed])
+        (row,) = inner.node("Add", [new, first])
+        width = list(SHAPE[1:])
+        body = inner.graph(
+            [value(new, width), value(row, width)], [value(state, width), value(first, width), value(second, width)]
+        )
+        (start,) = self.node("ReduceMax", [self.any()], axes=[0], keepdims=0)
+        directions = [self.network.rng.randrange(2) for _ in range(2)]
+        attributes = {"num_scan_inputs": 2, "scan_input_directions": directions, "body": body}
+        last, rows = self.node("Scan", [start, self.any(), self.any()], 2, **attributes)
+        self.add([rows])
+        self.add(self.node("Add", [rows, last]))
+
+
+class Network:
+    """A random network. Its inputs: two f32 tensors, a flag, and two numbers of passes."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng, self.count = random.Random(seed), 0
+        self.constants: dict[str, np.ndarray] = {
+            "weights": np.random.default_rng(seed).standard_normal((SHAPE[1], SHAPE[1])).astype(np.float32) / 2,
+            "few": np.int64(self.rng.randrange(4)),
+            "always": np.bool_(True),
+            "most": np.float32(self.rng.randrange(5)),
+        }
+        main = Block(self, ["x", "z"], ["c"], 0)
+        while sum(node.op_type in ("If", "Loop") for node in main.nodes) < 2:
+            main.step()
+        outputs = [value(name) for name in main.results(self.rng.randint(1, 3))]
+        inputs = [value("x"), value("z"), value("c", [], BOOL), value("n", [], INT64), value("m", [], INT64)]
+        held = [numpy_helper.from_array(np.asarray(array), name) for name, array in self.constants.items()]
+        graph = helper.make_graph(main.nodes, f"control_{seed}", inputs, outputs, held)
+        self.model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def name(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def scalar(self) -> str:
+        name = self.name()
+        self.constants[name] = np.float32(self.rng.uniform(-3, 3))
+        return name
+
+    def runs(self, seed: int) -> list[dict[str, np.ndarray]]:
+        rng = np.random.default_rng(seed)
+        return [
+            {
+                **{name: rng.standard_normal(SHAPE).astype(np.float32) for name in ("x", "z")},
+                "c": np.array(bool(flag)),
+                "n": np.array(n),
+                "m": np.array(m),
+            }
+            for flag, n, m in ((1, 3, 1), (0, 0, 2), (1, 1, 0), (0, 7, -1))
+        ]
+
+
+def run_all(bmodel: Path, runs: Sequence[Arrays]) -> list[dict[str, np.ndarray]]:
+    """Runs a file with all inputs in one context, twice, on 1 and 2 threads; all must give the same bits."""
+
+    def work() -> list[dict[str, np.ndarray]]:
+        import tessera.runtime as rt
+
+        results: list[dict[str, np.ndarray]] = [{} for _ in runs]
+        for threads in (1, 2):
+            net = rt.load(str(bmodel), threads=threads).net()
+            for turn in (0, 1):
+                for inputs, result in zip(runs, results):
+                    placed = {name: guarded(array, at_end=turn == 0) for name, array in inputs.items()}
+                    for name, array in net(placed).items():
+                        if np.asarray(array).tobytes() != result.setdefault(name, np.array(array)).tobytes():
+                            raise ValueError(f"turn {turn} on {threads} threads has other bits in '{name}'")
+        return results
+
+    return in_child("run", work)  # type: ignore[return-value]
+
+
+def compare(what: str, got: Arrays, wanted: Arrays) -> None:
+    for name, expected in wanted.items():
+        error = np.abs(got[name].astype(np.float64) - expected)
+        scale = max(float(np.abs(expected[np.isfinite(expected)]).max(initial=0)), 1.0)
+        if got[name].shape != expected.shape or not np.nan_to_num(error).max(initial=0) <= 1e-4 * scale:
+            raise StageError("compare", f"'{name}' {got[name].shape}, {what}: error {error.max(initial=0):.3g}")
+
+
+def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
+    network = Network(seed)
+    path, mlir, runs = folder / "model.onnx", folder / "model_top.mlir", network.runs(seed)
+    onnx.checker.check_model(network.model)
+    path.write_bytes(network.model.SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    wanted = [dict(zip(names, session.run(names, inputs))) for inputs in runs]
+    compiler("import", "import", "--onnx", path, "--output", mlir)
+    compare("the reference in run 0", run_reference(compiler, mlir, runs[0]), wanted[0])
+    for number, (got, expected) in enumerate(zip(run_all(deploy(compiler, mlir, isa), runs), wanted)):
+        compare(f"run {number}", got, expected)
+
+
+def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
+    """Returns the fault of the network of a seed, or ""."""
+    fault = random_graphs.run_in_folder(check, "control", seed, isa, keep)
+    return fault and f"{isa}, {fault}"
+
+
+def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> list[str]:
+    return list(filter(None, random_graphs.map_seeds(run_seed, ISAS, seeds, jobs, isa, keep)))
+
+
+def main() -> int:
+    arguments = random_graphs.parse_arguments(__doc__, (*ISAS, "npu-base"))
+    faults = run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep)
+    print("\n".join(faults))
+    print(f"{len(faults)} of {len(arguments.seeds)} networks fail")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

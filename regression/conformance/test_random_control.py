@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random networks with branches and loops decided at run time; more seeds: random_control.py."""
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import random_control  # noqa: E402
+
+# 39 and 49: networks of control flow alone
+
+
+def test_random_networks() -> None:
+    faults = random_control.run_seeds((*range(5), 39, 49), os.cpu_count() or 1)
+    assert not faults, "\n".join(faults)
+
+
+def test_a_wrong_element_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def altered(*arguments: object) -> list[dict[str, np.ndarray]]:
+        results = run(*arguments)
+        results[-1][max(results[-1])].reshape(-1)[-1] += 1
+        return results
+
+    run = random_control.run_all
+    monkeypatch.setattr(random_control, "run_all", altered)
+    assert "compare" in random_control.run_seed(3, random_control.ISAS[-1])
