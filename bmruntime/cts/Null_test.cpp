@@ -55,7 +55,10 @@ TEST(NullArguments, Handles) {
   EXPECT_NULL_REPORTED(bmrt_context_run(nullptr, &status));
   EXPECT_NULL_REPORTED(bmrt_context_launch(nullptr, &status));
   EXPECT_NULL_REPORTED(bmrt_context_wait(nullptr, &status));
+  EXPECT_NULL_REPORTED(bmrt_context_state_info(nullptr, 0, &tensor, &status));
   EXPECT_NULL_REPORTED(bmrt_context_reset_state(nullptr, &status));
+  EXPECT_NULL_REPORTED(bmrt_context_save_state(nullptr, &tensor, 4, nullptr, &status));
+  EXPECT_NULL_REPORTED(bmrt_context_load_state(nullptr, &tensor, 4, &status));
   EXPECT_NULL_REPORTED(bmrt_context_step_info(nullptr, 0, &step, &status));
   EXPECT_NULL_REPORTED(bmrt_context_step_write(nullptr, &step, 0, &view, &status));
   EXPECT_NULL_REPORTED(bmrt_context_step_data(nullptr, &step, 0, &data, &status));

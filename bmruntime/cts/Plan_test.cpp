@@ -189,14 +189,19 @@ TEST(Plan, Loop) {
   EXPECT_EQ(countAfter(1000), std::pair(int64_t(5), int64_t(4))) << "the condition ends it";
 }
 
-TEST(Plan, StatesLastFromRunToRun) {
-  PlanModel model;
+/// Two states that count the runs, from 7 and from 0, as outputs.
+struct CountingModel : PlanModel {
+  explicit CountingModel(int64_t first = 7);
+  int64_t initial; // a segment points to it
+};
+
+CountingModel::CountingModel(int64_t first) : initial(first) {
+  PlanModel &model = *this;
   const uint32_t start = addTensor(model.stage(), "start", DType::I64, std::vector<int64_t>{1});
-  const int64_t seven = 7;
   model.tensor(start).role = TensorRole::Constant;
   model.tensor(start).place = Place::Segment;
   model.tensor(start).place_index = 1;
-  model.tensor(start).offset = model.segments[1].append({reinterpret_cast<const char *>(&seven), sizeof(seven)});
+  model.tensor(start).offset = model.segments[1].append({reinterpret_cast<const char *>(&initial), sizeof(initial)});
   const uint32_t counter = addTensor(model.stage(), "counter", DType::I64, std::vector<int64_t>{1});
   const uint32_t zeroed = addTensor(model.stage(), "zeroed", DType::I64, std::vector<int64_t>{1});
   for (uint32_t slot : {counter, zeroed}) {
@@ -208,6 +213,10 @@ TEST(Plan, StatesLastFromRunToRun) {
   model.tensor(counter).initial = int32_t(start);
   model.tensor(zeroed).offset = 64;
   model.stage().state_bytes = 128;
+}
+
+TEST(Plan, StatesLastFromRunToRun) {
+  CountingModel model;
   Model opened = openWritten(model, "state.bmodel");
   Net net(opened), other(opened);
   net.run();
@@ -220,6 +229,70 @@ TEST(Plan, StatesLastFromRunToRun) {
   net.run();
   EXPECT_EQ(*net.output<int64_t>("counter"), 8);
   EXPECT_EQ(*net.output<int64_t>("zeroed"), 1);
+}
+
+TEST(Plan, StatesAreSavedAndLoaded) {
+  CountingModel model;
+  Model opened = openWritten(model, "saved.bmodel");
+  Net net(opened), other(opened);
+  ASSERT_EQ(net.states().size(), 2u);
+  EXPECT_STREQ(net.states()[1].name, "zeroed");
+  net.run();
+  const std::vector<char> saved = net.saveState();
+  net.run();
+  other.loadState(saved);
+  other.run();
+  EXPECT_EQ(*other.output<int64_t>("counter"), 9);
+  EXPECT_EQ(*other.output<int64_t>("zeroed"), 2);
+  net.loadState(saved);
+  net.run();
+  EXPECT_EQ(*net.output<int64_t>("counter"), 9);
+}
+
+/// Returns the message of the error with which |net| rejects |saved|.
+std::string rejectionOf(Net &net, const std::vector<char> &saved) {
+  try {
+    net.loadState(saved);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Plan, WrongStatesAreRejected) {
+  CountingModel model, otherModel(/*first=*/8);
+  Model opened = openWritten(model, "wrong.bmodel");
+  Net net(opened), stranger(openWritten(otherModel, "other.bmodel"));
+  net.run();
+  const std::vector<char> saved = net.saveState();
+  auto changed = [&](size_t at, size_t bytes) {
+    std::vector<char> copy = saved;
+    copy.resize(copy.size() + bytes);
+    copy[at] = char(copy[at] ^ 1);
+    return rejectionOf(net, copy);
+  };
+  EXPECT_EQ(rejectionOf(stranger, saved), "the saved state is of another model or stage");
+  EXPECT_EQ(rejectionOf(net, {'B'}), "the 1 bytes are not a saved state of version 1");
+  EXPECT_EQ(changed(0, 0), "the 48 bytes are not a saved state of version 1");
+  EXPECT_EQ(changed(8, 0), "the 48 bytes are not a saved state of version 1") << "version";
+  EXPECT_EQ(changed(12, 0), "the saved state is of another model or stage") << "stage";
+  EXPECT_EQ(changed(16, 0), "the saved state is of another model or stage") << "model";
+  EXPECT_EQ(changed(24, 0), "the saved state has 48 bytes and says that it has 49; the stage's has 48");
+  EXPECT_EQ(changed(47, 1), "the saved state has 49 bytes and says that it has 48; the stage's has 48");
+  EXPECT_EQ(changed(47, 0), "accepted") << "the bytes of the states may have any value";
+  for (size_t size = 0; size < saved.size(); ++size) {
+    EXPECT_NE(rejectionOf(net, {saved.begin(), saved.begin() + std::ptrdiff_t(size)}), "accepted") << size;
+  }
+  net.loadState(saved);
+  net.run();
+  EXPECT_EQ(*net.output<int64_t>("zeroed"), 2) << "rejected states change nothing";
+  bmrt_status_t status;
+  char small[47];
+  EXPECT_EQ(bmrt_context_save_state(net.get(), small, sizeof(small), nullptr, &status), BMRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(status.message, "the buffer has 47 bytes, the saved state takes 48");
+  bmrt_tensor_info_t info;
+  EXPECT_EQ(bmrt_context_state_info(net.get(), 2, &info, &status), BMRT_NOT_FOUND);
+  EXPECT_STREQ(status.message, "state 2 of 2");
 }
 
 /// x and y have the shape [N]; M = max(N * 3 - 2, 1) / 2 is passed to the kernel, which runs N tiles.

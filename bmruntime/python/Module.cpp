@@ -106,6 +106,33 @@ public:
     bmrt::check(bmrt_context_set_stream, net.get(), reinterpret_cast<void *>(stream));
   }
 
+  py::list states() {
+    py::list result;
+    for (const bmrt_tensor_info_t &info : net.states()) {
+      py::dict state = describe(info);
+      state["output"] = info.onnx_name_count ? bmrt_tensor_onnx_name(&info, 0) : "";
+      result.append(state);
+    }
+    return result;
+  }
+
+  void resetState() {
+    const Hold hold(*this);
+    net.resetState();
+  }
+
+  py::bytes saveState() {
+    const Hold hold(*this);
+    const std::vector<char> saved = net.saveState();
+    return {saved.data(), saved.size()};
+  }
+
+  void loadState(const py::buffer &saved) {
+    const Hold hold(*this);
+    const Buffer buffer(saved);
+    bmrt::check(bmrt_context_load_state, net.get(), buffer.info.ptr, buffer.bytes());
+  }
+
   /// Runs |stage| with |inputs| (contiguous, in order: arrays, or DLPack capsules of memory of GPU |gpu|); returns
   /// [(output, shape)]. |allocate|(dtype, shape) creates an array. An output whose shape is known only after the run is
   /// allocated with its largest size, and the result has |shape| and is at its front. |dump|, unless it is None,
@@ -568,8 +595,7 @@ py::dict describeStage(const bmrt::Model &model, uint32_t net, uint32_t stage) {
 
 } // namespace
 
-PYBIND11_MODULE(_runtime, module) {
-  module.doc() = "libbmrt for tessera.runtime; not meant to be used directly.";
+static void registerError(py::module_ &module) {
   static py::exception<bmrt::Error> error(module, "Error", PyExc_ValueError);
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
@@ -581,6 +607,11 @@ PYBIND11_MODULE(_runtime, module) {
       PyErr_SetObject(error.ptr(), instance.ptr());
     }
   });
+}
+
+PYBIND11_MODULE(_runtime, module) {
+  module.doc() = "libbmrt for tessera.runtime; not meant to be used directly.";
+  registerError(module);
   py::class_<bmrt::Model>(module, "Model")
       .def(py::init<const std::string &, bool, const std::string &>(), py::arg("path"), py::arg("trust"),
            py::arg("device"), py::call_guard<py::gil_scoped_release>())
@@ -608,6 +639,10 @@ PYBIND11_MODULE(_runtime, module) {
       .def("stage", &Context::stage)
       .def("choose", &Context::choose)
       .def("set_stream", &Context::setStream)
+      .def("states", &Context::states)
+      .def("reset_state", &Context::resetState)
+      .def("save_state", &Context::saveState)
+      .def("load_state", &Context::loadState)
       .def("run", &Context::run)
       .def("run_arrays", &Context::runArrays)
       .def("launch", &Context::launch)

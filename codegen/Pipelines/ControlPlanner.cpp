@@ -20,11 +20,11 @@ ControlPlanner::ControlPlanner(StageBuilder &builder, ArrayRef<PlannedPart> part
 
 llvm::Error ControlPlanner::plan(func::FuncOp function) {
   Block &body = function.getBody().front();
-  for (auto [argument, slot] : llvm::zip_equal(body.getArguments(), builder.inputs())) {
+  for (auto [argument, slot] : llvm::zip_equal(body.getArguments(), builder.getArguments())) {
     slots[argument] = slot;
   }
   bmodel::SubnetDefT &main = builder.addControlSubnet("main");
-  if (llvm::Error error = planBlock(body, body.getTerminator()->getOperands(), builder.outputs(), main)) {
+  if (llvm::Error error = planBlock(body, body.getTerminator()->getOperands(), builder.getResults(), main)) {
     return error;
   }
   auto placed = llvm::map_to_vector(variables, [](const auto &each) { return each.first; });

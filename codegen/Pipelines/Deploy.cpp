@@ -14,6 +14,7 @@
 #include "device_dialect/Transforms/Addresses.h"
 #include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightLifetime.h"
@@ -413,13 +414,25 @@ static llvm::Error checkControlFlow(const DeployOptions &options) {
                         : top::unsupported(option + " does not support models with branches or loops at run time");
 }
 
-llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &options, const PhaseObserver &observer) {
+/// Returns the function to deploy, or an error if the targets do not support it.
+static llvm::Expected<func::FuncOp> findFunction(ModuleOp module, const DeployOptions &options) {
   llvm::Expected<func::FuncOp> function = deployableFunction(module);
   if (!function) {
     return function.takeError();
   }
   if (llvm::Error error = checkSymbolicSizes(*function, options.targets)) {
     return std::move(error);
+  }
+  if (options.compile.instrument) { // calibration sets all inputs and reads all outputs
+    top::removeStates(*function);
+  }
+  return function;
+}
+
+llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &options, const PhaseObserver &observer) {
+  llvm::Expected<func::FuncOp> function = findFunction(module, options);
+  if (!function) {
+    return function.takeError();
   }
   if (options.compile.observeIr) {
     options.compile.observeIr(module, "top");

@@ -8,6 +8,7 @@
 #include "quant/Transforms/PrecisionAttributes.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/OutputOrigin.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
@@ -157,8 +158,10 @@ void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
 
 std::vector<std::string> listOutputOrigins(func::FuncOp function) {
   std::vector<std::string> found;
-  for (Value value : function.getBody().front().getTerminator()->getOperands()) {
-    found.push_back(top::findOutputOrigin(value).str());
+  for (OpOperand &result : function.getBody().front().getTerminator()->getOpOperands()) {
+    if (!top::isStateResult(function, result.getOperandNumber())) {
+      found.push_back(top::findOutputOrigin(result.get()).str());
+    }
   }
   return found;
 }

@@ -6,6 +6,8 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/State.h"
+#include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
 
@@ -106,6 +108,7 @@ llvm::Error StageBuilder::addInput(BlockArgument argument) {
   stage->tensors[*slot]->place = bmodel::Place::Caller;
   stage->tensors[*slot]->preprocess = textOf(top::TopDialect::kPreprocessAttr);
   stage->inputs.push_back(*slot);
+  arguments.push_back(*slot);
   return llvm::Error::success();
 }
 
@@ -124,6 +127,45 @@ llvm::Error StageBuilder::addOutput(OpOperand &result) {
     tensor.onnx_names.push_back(inner.str());
   }
   stage->outputs.push_back(*slot);
+  results.push_back(*slot);
+  return llvm::Error::success();
+}
+
+llvm::Error StageBuilder::addState(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  StringRef name = function.getArgAttrOfType<StringAttr>(index, top::kStateAttr).getValue();
+  auto slot = addTensor(argument, name, bmodel::TensorRole::State);
+  if (!slot) {
+    return slot.takeError();
+  }
+  tensor(*slot).place = bmodel::Place::State, tensor(*slot).offset = stage->state_bytes;
+  stage->state_bytes = llvm::alignTo(stage->state_bytes + tensor(*slot).bytes, device::kAddressAlignment);
+  if (auto initial = function.getArgAttrOfType<DenseElementsAttr>(index, top::kInitialAttr)) {
+    OpBuilder builder(function.getBody());
+    auto constant = top::ConstantOp::create(builder, function.getLoc(), argument.getType(), initial);
+    auto from = addConstant(constant);
+    if (!from) {
+      return from.takeError();
+    }
+    tensor(*slot).initial = int32_t(*from);
+  }
+  arguments.push_back(*slot);
+  currentStates[name] = *slot;
+  return llvm::Error::success();
+}
+
+llvm::Error StageBuilder::addNextState(OpOperand &result) {
+  unsigned index = result.getOperandNumber();
+  uint32_t current = currentStates.at(function.getResultAttrOfType<StringAttr>(index, top::kStateAttr).getValue());
+  auto slot = addTensor(result.get(), top::getTensorName(result.get()), bmodel::TensorRole::Workspace);
+  if (!slot) {
+    return slot.takeError();
+  }
+  if (auto name = function.getResultAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr)) {
+    tensor(current).onnx_names = {name.str()}; // the value after a run
+  }
+  results.push_back(*slot);
+  states.push_back({current, *slot});
   return llvm::Error::success();
 }
 
@@ -132,12 +174,14 @@ llvm::Error StageBuilder::addPorts() {
     return error;
   }
   for (BlockArgument argument : function.getArguments()) {
-    if (llvm::Error error = addInput(argument)) {
+    bool isState = top::isStateArgument(function, argument.getArgNumber());
+    if (llvm::Error error = isState ? addState(argument) : addInput(argument)) {
       return error;
     }
   }
   for (OpOperand &result : function.getBody().front().getTerminator()->getOpOperands()) {
-    if (llvm::Error error = addOutput(result)) {
+    bool isState = top::isStateResult(function, result.getOperandNumber());
+    if (llvm::Error error = isState ? addNextState(result) : addOutput(result)) {
       return error;
     }
   }
@@ -217,6 +261,9 @@ llvm::Expected<uint32_t> StageBuilder::addConstant(Value value) {
 }
 
 PlannedModel StageBuilder::finish() {
+  if (!states.empty()) {
+    placeNextStates(*stage, states, addWorkspace(kHostMemory));
+  }
   for (auto &[target, to] : linked) {
     for (bmodel::TensorDefT &tensor : given[target]->tensors) {
       linkTensor(to, std::move(tensor));

@@ -8,8 +8,10 @@
 
 #include "codegen/Pipelines/PlannedModel.h"
 #include "codegen/Pipelines/StageSizes.h"
+#include "codegen/Pipelines/StateTensors.h"
 #include "device_dialect/Transforms/PlaceBuffers.h"
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
 
@@ -32,9 +34,9 @@ public:
   StageBuilder(mlir::func::FuncOp function, partition::Partition::Targets targets,
                std::vector<std::optional<TargetProgram>> programs);
 
-  /// Adds the inputs and outputs of the function.
+  /// Adds the inputs, outputs and states of the function.
   llvm::Error addPorts();
-  /// Adds the tensors that no step names, and returns the model.
+  /// Places the states, adds the tensors that no step names, and returns the model.
   PlannedModel finish();
 
   /// Adds a tensor without a place. |name| may be empty, or taken already.
@@ -55,8 +57,9 @@ public:
   void place(uint32_t workspace, llvm::ArrayRef<uint32_t> slots, llvm::ArrayRef<device::Buffer> buffers);
 
   bmodel::TensorDefT &tensor(uint32_t slot) { return *stage->tensors[slot]; }
-  const std::vector<uint32_t> &inputs() const { return stage->inputs; }
-  const std::vector<uint32_t> &outputs() const { return stage->outputs; }
+  /// Return the slots of the function's arguments and results.
+  llvm::ArrayRef<uint32_t> getArguments() const { return arguments; }
+  llvm::ArrayRef<uint32_t> getResults() const { return results; }
   const Linked &linkOf(uint32_t target) const { return linked.at(target); }
   SubnetProgram &program(uint32_t target, size_t number) { return given[target]->subnets[number]; }
 
@@ -65,6 +68,8 @@ private:
   void link(uint32_t target, const bmodel::ChipDefT &chip);
   llvm::Error addInput(mlir::BlockArgument argument);
   llvm::Error addOutput(mlir::OpOperand &result);
+  llvm::Error addState(mlir::BlockArgument argument);
+  llvm::Error addNextState(mlir::OpOperand &result);
   std::string uniqueName(const std::string &wanted);
 
   mlir::func::FuncOp function;
@@ -73,6 +78,9 @@ private:
   bmodel::StageDefT *stage = nullptr;
   std::optional<StageSizes> sizes;
   llvm::StringSet<> names;
+  std::vector<uint32_t> arguments, results; ///< slots
+  llvm::StringMap<uint32_t> currentStates;  ///< slots by name
+  std::vector<StateSlots> states;
   std::map<uint32_t, Linked> linked;   ///< by target
   std::map<int32_t, uint32_t> between; ///< workspaces for values between subnets, by memory
 };

@@ -17,9 +17,9 @@ llvm::Expected<PlannedModel> planStage(func::FuncOp function, ArrayRef<PlannedPa
     return std::move(error);
   }
   bool isOnePart = parts.size() == 1 && parts.front().function == function;
-  if (llvm::Error error = isOnePart
-                              ? PartPlanner(builder, parts.front(), nullptr).plan(builder.inputs(), builder.outputs())
-                              : ControlPlanner(builder, parts).plan(function)) {
+  if (llvm::Error error =
+          isOnePart ? PartPlanner(builder, parts.front(), nullptr).plan(builder.getArguments(), builder.getResults())
+                    : ControlPlanner(builder, parts).plan(function)) {
     return std::move(error);
   }
   return builder.finish();

@@ -7,9 +7,11 @@
 #include "mlir/Pass/PassManager.h"
 #include "top_dialect/IR/Json.h"
 #include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
+#include "top_dialect/Import/StatePairs.h"
 #include "top_dialect/Transforms/Passes.h"
 
 #include "CLI/CLI.hpp"
@@ -30,6 +32,7 @@ struct Options {
   std::string inputShapes;
   std::string dims;
   std::vector<std::string> inputValues;
+  std::vector<std::string> states;
   double memoryLimit = 0; // GiB
   bool fixedShapes = false;
   std::string modelName;
@@ -85,7 +88,7 @@ static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   bool stored = false;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    if (takesPictures(cast<RankedTensorType>(type), *json->getAsObject())) {
+    if (!isStateArgument(function, i) && takesPictures(cast<RankedTensorType>(type), *json->getAsObject())) {
       function.setArgAttr(i, TopDialect::kPreprocessAttr, StringAttr::get(module.getContext(), text));
       stored = true;
     }
@@ -172,6 +175,36 @@ static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options,
   return importOnnx(options.onnx, importOptions, context);
 }
 
+/// Makes the inputs and outputs that the user named states, or those that look like states for "auto". Returns those
+/// that look like states but stay inputs and outputs.
+static llvm::Expected<std::vector<StatePair>> makeStates(ModuleOp module, ArrayRef<std::string> texts) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  std::vector<StatePair> wanted;
+  bool findsOthers = true;
+  for (const std::string &text : texts) {
+    if (text == "auto" || text == "none") {
+      findsOthers = false;
+      llvm::append_range(wanted, text == "auto" ? findStatePairs(function) : std::vector<StatePair>());
+      continue;
+    }
+    auto pairs = parseStatePairs(text);
+    if (!pairs) {
+      return fail(kUsage, "{0}", llvm::toString(pairs.takeError()));
+    }
+    llvm::append_range(wanted, *pairs);
+  }
+  if (llvm::Error error = markStates(function, wanted)) {
+    return fail(kUsage, "{0}", llvm::toString(std::move(error)));
+  }
+  std::vector<StatePair> others;
+  for (const StatePair &pair : findsOthers ? findStatePairs(function) : std::vector<StatePair>()) {
+    if (!llvm::is_contained(llvm::make_first_range(wanted), pair.first)) {
+      others.push_back(pair);
+    }
+  }
+  return others;
+}
+
 static llvm::Error run(const Options &options) {
   DialectRegistry registry;
   registry.insert<func::FuncDialect, TopDialect>();
@@ -181,6 +214,10 @@ static llvm::Error run(const Options &options) {
   auto module = importModel(options, context, changed);
   if (!module) {
     return module.takeError();
+  }
+  auto others = makeStates(**module, options.states);
+  if (!others) {
+    return others.takeError();
   }
   if (!options.preprocess.empty()) {
     if (llvm::Error error = attachPreprocess(**module, options.preprocess)) {
@@ -204,6 +241,11 @@ static llvm::Error run(const Options &options) {
   if (!object) {
     return object.takeError();
   }
+  llvm::json::Array candidates;
+  for (const auto &[input, output] : *others) {
+    candidates.push_back(llvm::json::fixUTF8(input + "=" + output));
+  }
+  (*object)["state_candidates"] = std::move(candidates);
   if (!changed.fixed.empty()) {
     (*object)["fixed"] = std::move(changed.fixed);
   }
@@ -233,6 +275,9 @@ std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
       "and a likely size; auto: usual ranges for all");
   sub->add_option("--input-values", options->inputValues,
                   "sr=16000 or x=[1,2,3],flag=true: inputs that become constants");
+  sub->add_option("--state", options->states,
+                  "h_in=h_out,c_in=c_out: an input that becomes a state, and the output that is its value in the next "
+                  "run; auto: all inputs and outputs whose names and types fit; none: do not report these");
   sub->add_flag("--fixed-shapes", options->fixedShapes,
                 "Reject inputs with open dims, except for an open batch, which becomes 1; the error proposes sizes");
   sub->add_option("--memory-limit", options->memoryLimit,

@@ -9,14 +9,17 @@
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/OutputOrigin.h"
 #include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"
 
 #include "CLI/CLI.hpp"
+#include "llvm/Support/Base64.h"
 
 using namespace mlir;
 using namespace tessera::tool;
@@ -51,6 +54,15 @@ static llvm::json::Object describeSizes(RankedTensorType type) {
   return llvm::json::Object{{"min", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getMin(); })},
                             {"likely", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getLikely(); })},
                             {"max", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getMax(); })}};
+}
+
+/// Returns the bytes of |value| as in a tensor file, in base 64.
+static std::string encodeBytes(DenseElementsAttr value) {
+  OpBuilder builder(value.getContext());
+  auto constant = tessera::top::ConstantOp::create(builder, builder.getUnknownLoc(), value.getType(), value);
+  std::string text = llvm::encodeBase64(tessera::top::getConstantData(constant)->bytes);
+  constant->erase();
+  return text;
 }
 
 static llvm::json::Object describe(Type type, StringAttr name, StringAttr preprocess) {
@@ -107,6 +119,12 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
     auto object = describe(type, function.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr),
                            function.getArgAttrOfType<StringAttr>(i, TopDialect::kPreprocessAttr));
     object["uses"] = describeUses(function.getArgument(i));
+    if (auto state = function.getArgAttrOfType<StringAttr>(i, tessera::top::kStateAttr)) {
+      object["state"] = llvm::json::fixUTF8(state.getValue());
+    }
+    if (auto initial = function.getArgAttrOfType<DenseElementsAttr>(i, tessera::top::kInitialAttr)) {
+      object["initial"] = encodeBytes(initial);
+    }
     inputs.push_back(std::move(object));
   }
   llvm::json::Array outputs;
@@ -115,6 +133,9 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
     auto object = describe(type, function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr), {});
     if (StringRef origin = tessera::top::findOutputOrigin(terminator->getOperand(i)); !origin.empty()) {
       object["computed_by"] = origin;
+    }
+    if (auto state = function.getResultAttrOfType<StringAttr>(i, tessera::top::kStateAttr)) {
+      object["state"] = llvm::json::fixUTF8(state.getValue());
     }
     if (auto axis = function.getResultAttrOfType<IntegerAttr>(i, tessera::top::kPaddedAxisAttr)) {
       object["padded_axis"] = axis.getInt();

@@ -5,6 +5,7 @@
 #include "codegen/Target/Registry.h"
 #include "top_dialect/IR/KnownHashes.h"
 #include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/State.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,6 +44,10 @@ llvm::Expected<OpenModule> readAnew(const std::string &path) {
   llvm::Expected<OwningOpRef<ModuleOp>> module = top::readModule(path, *opened.context);
   if (!module) {
     return module.takeError();
+  }
+  auto function = (*module)->lookupSymbol<func::FuncOp>("main");
+  if (llvm::Error error = function ? top::verifyStates(function) : llvm::Error::success()) {
+    return llvm::createStringError("'" + path + "' is not valid: " + llvm::toString(std::move(error)));
   }
   opened.module = std::move(*module);
   return opened;

@@ -22,7 +22,8 @@ Runner = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 class AnyModel:
     """A model that can run. run: returns the outputs by name, or every named tensor if that was requested. assumed:
     inputs whose open dims are taken to be 1. stage: description of the selected stage of a .bmodel with several.
-    origins: what computes some of the outputs (output_error.py), as far as the file says; an .onnx does not."""
+    origins: what computes some of the outputs (output_error.py), as far as the file says; an .onnx does not. states:
+    tensors that a run takes as further inputs if they are given, else at their initial values."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
@@ -31,6 +32,7 @@ class AnyModel:
     assumed: tuple[str, ...] = ()
     stage: str = ""
     origins: Mapping[str, str] = field(default_factory=dict)
+    states: tuple[InputSpec, ...] = ()
 
     def preprocessed_like(self, other: "AnyModel") -> "AnyModel":
         """Returns the model with missing pre-processing taken from another model; an .onnx never carries its own."""
@@ -62,15 +64,16 @@ def open_model(
         run: Runner = net.run
         if every_tensor:
             run = net.run_every_tensor
-        return AnyModel(path, tuple(net.inputs), tuple(net.outputs), run, (), net.stage, net.origins)
+        return AnyModel(path, tuple(net.inputs), tuple(net.outputs), run, (), net.stage, net.origins, tuple(net.states))
     if path.suffix == ".mlir":
         top = top_model.open_top(path, report)
         return AnyModel(
             path,
             top.inputs,
             top.outputs,
-            lambda arrays: top_model.evaluate(top, arrays, report, every_tensor),
+            lambda arrays: _without_states(top, top_model.evaluate(top, arrays, report, every_tensor), every_tensor),
             origins=top.origins,
+            states=tuple(state.input for state in top.states),
         )
     if path.suffix == ".onnx":
         model = onnx_runner.OnnxModel(path, threads, every_tensor=every_tensor)
@@ -81,6 +84,12 @@ def open_model(
         assumed = tuple(str(spec) for spec in model.inputs if None in spec.shape and spec.name not in (shapes or {}))
         return AnyModel(path, inputs, outputs, model.run, assumed)
     raise usage_error(f"{path}: expected .bmodel, .mlir or .onnx")
+
+
+def _without_states(
+    top: top_model.TopModel, tensors: Mapping[str, np.ndarray], every_tensor: bool
+) -> Mapping[str, np.ndarray]:
+    return tensors if every_tensor or not top.states else {spec.name: tensors[spec.name] for spec in top.outputs}
 
 
 def _fix(spec: onnx_runner.TensorSpec, have: Sequence[int]) -> InputSpec:

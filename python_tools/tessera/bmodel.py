@@ -70,24 +70,28 @@ class Net:
 
     def _look(self) -> None:
         """Records the stage's inputs and outputs."""
-        self._tensors = {
-            tensor.name: tensor for tensor in (*self._net.inputs, *self._net.outputs) if tensor.scale is not None
-        }
-        self._bfloat16 = {t.name for t in (*self._net.inputs, *self._net.outputs) if t.type == "bf16"} - set(
-            self._tensors
-        )
+        known = (*self._net.inputs, *self._net.outputs, *self._net.states)
+        self._tensors = {tensor.name: tensor for tensor in known if tensor.scale is not None}
+        self._bfloat16 = {t.name for t in known if t.type == "bf16"} - set(self._tensors)
+        self.states = [_spec(tensor) for tensor in self._net.states]
         self.inputs = [_spec(tensor) for tensor in self._net.inputs]
         self.outputs = [_spec(tensor) for tensor in self._net.outputs]
         self.origins = {t.name: t.computed_by for t in self._net.outputs if t.computed_by}
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Runs the model; returns the outputs by ONNX name, in new arrays. Quantised inputs and outputs are given as
-        the real numbers that they represent."""
-        checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
+        the real numbers that they represent. States that are not among the arrays have their initial values."""
+        checked = self._prepare(arrays)
         try:
             return self._reals(self._net(checked))
         except self._error as error:
             raise as_tessera_error(error, "failed to run the model") from error
+
+    def run_step(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the outputs of run(), and the new values of the states by the names of the outputs that they were."""
+        outputs = self.run(arrays)
+        now = self._reals(self._net.get_states())
+        return {**outputs, **{output: now[name] for name, output in self._net.state_outputs.items()}}
 
     def timed(self, arrays: Mapping[str, np.ndarray]) -> Callable[[], object]:
         """Returns a function that only runs on these inputs; they are checked and converted to stored types once,
@@ -107,7 +111,7 @@ class Net:
     ) -> dict[str, np.ndarray]:
         """Returns the outputs and every intermediate tensor that equals an ONNX tensor, by name. With `keep`,
         intermediate tensors are passed to it one by one instead."""
-        checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
+        checked = self._prepare(arrays)
         try:
             outputs, tensors = self._net.run_with_dump(checked, keep)
         except self._error as error:
@@ -125,8 +129,17 @@ class Net:
             raise as_tessera_error(error, "failed to run the model") from error
 
     def stored(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the inputs in their stored types: quantised ones as integers, bfloat16 as bit patterns."""
-        return self._integers(check_inputs(arrays, self.inputs, "the input"))
+        """Returns the inputs in their stored types: quantised ones as integers, bfloat16 as bit patterns. Sets the
+        states that are among the arrays."""
+        return self._prepare(arrays)
+
+    def _prepare(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Resets the states, sets those that are given, and returns the inputs in their stored types."""
+        checked = self._integers(check_inputs(arrays, self.inputs, "the input", self.states))
+        if self.states:
+            self._net.reset_state()
+            self._net.set_states({spec.name: checked.pop(spec.name) for spec in self.states if spec.name in checked})
+        return checked
 
     def _integers(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Converts quantised inputs to integers and bfloat16 to bit patterns."""

@@ -84,8 +84,10 @@ class InputSpec:
         return self.dtype.endswith(("float16", "float32", "float64"))
 
 
-def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -> dict[str, np.ndarray]:
-    """Returns arrays for all inputs from the value of a flag.
+def load_inputs(
+    given: str, specs: Sequence[InputSpec], flag: str = "--input", states: Sequence[InputSpec] = ()
+) -> dict[str, np.ndarray]:
+    """Returns arrays for all inputs, and for the states that are given, from the value of a flag.
 
     given: FILE or NAME=FILE[,NAME=FILE…]; FILE is .npz (arrays by input name), .npy or a picture (one input). Raises
     TesseraError if names, shapes or types do not match the model's.
@@ -95,7 +97,7 @@ def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -
         arrays: dict[str, np.ndarray] = {}
         for part in parts:
             name, _, file = part.partition("=")
-            spec = next((s for s in specs if s.name == name), None)
+            spec = next((s for s in (*specs, *states) if s.name == name), None)
             if spec is None:
                 raise TesseraError(f"{flag}: the model has no input '{name}'", details=_expected(specs))
             arrays[name] = _one_array(file, spec, flag)
@@ -110,7 +112,7 @@ def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -
                 details=_expected(specs),
             )
         arrays = {specs[0].name: _one_array(given, specs[0], flag)}
-    return check_inputs(arrays, specs, f"{flag} {given}")
+    return check_inputs(arrays, specs, f"{flag} {given}", states)
 
 
 def _one_array(file: str, spec: InputSpec, flag: str) -> np.ndarray:
@@ -122,8 +124,11 @@ def _one_array(file: str, spec: InputSpec, flag: str) -> np.ndarray:
     raise TesseraError(f"{flag} {file}: unknown kind of file", hint="use .npz, .npy or a picture")
 
 
-def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], what: str) -> dict[str, np.ndarray]:
-    """Returns the arrays in the model's order and exact types; raises TesseraError that lists every mismatch.
+def check_inputs(
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], what: str, states: Sequence[InputSpec] = ()
+) -> dict[str, np.ndarray]:
+    """Returns the arrays in the model's order and exact types; raises TesseraError that lists every mismatch. Arrays of
+    states may be missing.
 
     A float64 array is accepted for a float32 input and an int32 one for int64, because numpy creates them by default
     and no value visible to the model is lost; any float is accepted for bfloat16, which numpy lacks. Any other type is
@@ -131,10 +136,10 @@ def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], w
     """
     problems = []
     for name in arrays:
-        if all(spec.name != name for spec in specs):
+        if all(spec.name != name for spec in (*specs, *states)):
             problems.append(f"'{name}' is not an input of the model")
     checked: dict[str, np.ndarray] = {}
-    for spec in specs:
+    for spec in (*specs, *(state for state in states if state.name in arrays)):
         if spec.name not in arrays:
             problems.append(f"input {spec} is missing")
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
@@ -17,7 +17,24 @@ from .files import require_file, scratch_folder, staging_folder
 from .inputs import InputSpec, Uses
 from .preprocess import Preprocess
 from .progress import Report
-from .safetensors_io import round_bfloat16
+from .safetensors_io import from_bfloat16, round_bfloat16
+
+
+@dataclass(frozen=True)
+class State:
+    """An input whose value is, in every run but the first, that of an output in the run before. bytes: the first value,
+    None for zeros."""
+
+    input: InputSpec
+    output: InputSpec
+    bytes: bytes | None = None
+
+    def initial(self) -> np.ndarray:
+        if self.bytes is None:
+            return np.zeros(self.input.shape, self.input.array_dtype)
+        stored = "uint16" if self.input.dtype == "bfloat16" else self.input.dtype
+        array = np.frombuffer(self.bytes, stored).reshape(self.input.shape)
+        return from_bfloat16(array) if self.input.dtype == "bfloat16" else array
 
 
 @dataclass(frozen=True)
@@ -26,7 +43,8 @@ class TopModel:
     outputs (output_error.py). narrow: types of float16 and bfloat16 tensors, which a target computes in float32.
     padded_axes: outputs whose size along this axis is known only at run time; they have the largest possible size
     (`pad`). sizes: the shapes of tensors with open dims if all sizes are the smallest, likely and largest ones, by name
-    and "min", "likely" or "max"; such tensors have their largest shape in `inputs` and `outputs`."""
+    and "min", "likely" or "max"; such tensors have their largest shape in `inputs` and `outputs`. states: tensors that
+    a .bmodel keeps between runs; they are not among the inputs and outputs."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
@@ -35,6 +53,21 @@ class TopModel:
     padded_axes: Mapping[str, int] = field(default_factory=dict)
     narrow: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    states: tuple[State, ...] = ()
+
+    def as_ports(self) -> "TopModel":
+        """Returns the model with its states as inputs and outputs, as the reference evaluates it."""
+        inputs = tuple(state.input for state in self.states)
+        outputs = tuple(state.output for state in self.states)
+        return replace(self, inputs=self.inputs + inputs, outputs=self.outputs + outputs, states=())
+
+    def initial_states(self) -> dict[str, np.ndarray]:
+        """Returns the values of the states before the first run, by the name of their input."""
+        return {state.input.name: state.initial() for state in self.states}
+
+    def next_states(self, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the states after a run that computed `tensors`, by the name of their input."""
+        return {state.input.name: tensors[state.output.name] for state in self.states}
 
     def inputs_at(self, which: str) -> tuple[InputSpec, ...]:
         """Returns the inputs in their shapes at the "min", "likely" or "max" sizes."""
@@ -131,12 +164,14 @@ def import_onnx(
     output_names: str | None = None,
     preprocess: Preprocess | None = None,
     input_values: Sequence[str] = (),
+    states: Sequence[str] = (),
     memory_limit: float | None = None,
 ) -> tuple[TopModel, dict]:
     """Imports ONNX to `mlir` and its weights atomically. Returns the model and the importer's result.
 
     dims: ranges of open dims, as tessera-compile import takes them. input_values: "NAME=VALUE", inputs that become
-    constants (see fixed_inputs). memory_limit: in GiB, for each tensor and for all computed constants together.
+    constants (see fixed_inputs). states: "INPUT=OUTPUT", "auto" or "none". memory_limit: in GiB, for each tensor and
+    for all computed constants together.
     """
     require_file(model_def, "model")
     with staging_folder(mlir) as staging:
@@ -149,6 +184,8 @@ def import_onnx(
             arguments += ["--dims", dims]
         for values in input_values:
             arguments += ["--input-values", values]
+        for state in states:
+            arguments += ["--state", state]
         if memory_limit is not None:
             arguments += ["--memory-limit", str(memory_limit)]
         if output_names:
@@ -208,10 +245,11 @@ def describe(mlir: str | Path, report: Report) -> dict:
 def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
     """Converts tessera-compile's description of a module. Raises TesseraError if the size of an input is open."""
     inputs, outputs = result["inputs"], result["outputs"]
+    by_state = {entry["state"]: _spec(entry) for entry in outputs if "state" in entry}
     model = TopModel(
         path,
-        tuple(map(_spec, inputs)),
-        tuple(map(_spec, outputs)),
+        tuple(_spec(entry) for entry in inputs if "state" not in entry),
+        tuple(_spec(entry) for entry in outputs if "state" not in entry),
         {str(entry["name"]): str(entry["computed_by"]) for entry in outputs if "computed_by" in entry},
         {str(entry["name"]): int(entry["padded_axis"]) for entry in outputs if "padded_axis" in entry},
         dict(result.get("narrow", {})),
@@ -220,6 +258,15 @@ def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
             for entry in (*inputs, *outputs)
             if "sizes" in entry
         },
+        tuple(
+            State(
+                _spec(entry),
+                by_state[entry["state"]],
+                base64.b64decode(entry["initial"]) if "initial" in entry else None,
+            )
+            for entry in inputs
+            if "state" in entry
+        ),
     )
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
@@ -324,10 +371,12 @@ def _evaluate(
     flags: Sequence[str],
     cones: dict[str, Cone] | None = None,
 ) -> safetensors_io.MappedTensors:
-    """Runs tessera-compile reference and returns the tensors. cones: filled from its result."""
+    """Runs tessera-compile reference and returns the tensors. States that are not among the inputs have their initial
+    values. cones: filled from its result."""
     with scratch_folder() as folder:
         in_file, out_file = folder / "in.safetensors", folder / "out.safetensors"
-        safetensors_io.save(in_file, inputs, bfloat16=[spec.name for spec in model.inputs if spec.dtype == "bfloat16"])
+        narrow = [spec.name for spec in model.as_ports().inputs if spec.dtype == "bfloat16"]
+        safetensors_io.save(in_file, {**model.initial_states(), **inputs}, bfloat16=narrow)
         arguments = ["reference", "--mlir", str(model.path), "--input", str(in_file), "--output", str(out_file)]
         files = [model.path, model.weights, in_file]
         result = run_compile([*arguments, *flags], report, inputs=files, reproducer_beside=".")

@@ -5,6 +5,7 @@
 #include "quant/Transforms/OpKinds.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TopOps.h"
 
 using namespace mlir;
@@ -109,13 +110,13 @@ void exposeIntegers(func::FuncOp function, const CalibrationTable &table, const 
   OpBuilder builder(function.getContext());
   Operation *end = function.getBody().front().getTerminator();
   for (BlockArgument argument : function.getArguments()) {
-    if (asked.quantInputs && isF32(argument)) {
+    if (asked.quantInputs && isF32(argument) && !top::isStateArgument(function, argument.getArgNumber())) {
       exposeInput(builder, argument, top::getInputName(argument), report);
     }
   }
   for (OpOperand &output : end->getOpOperands()) {
     auto name = function.getResultAttrOfType<StringAttr>(output.getOperandNumber(), top::TopDialect::kNameAttr);
-    if (asked.quantOutputs && isF32(output.get())) {
+    if (asked.quantOutputs && isF32(output.get()) && !top::isStateResult(function, output.getOperandNumber())) {
       exposeOutput(builder, output, name ? name.getValue() : "", table, report);
     }
   }

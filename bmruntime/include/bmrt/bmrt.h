@@ -334,8 +334,30 @@ BMRT_API void bmrt_context_cancel(bmrt_context_t *context);
 typedef bool (*bmrt_poll_t)(void *user);
 BMRT_API void bmrt_context_set_poll(bmrt_context_t *context, bmrt_poll_t poll, void *user);
 
+/*===- States ---------------------------------------------------------------===*/
+/*
+ * A state is a tensor that a run reads and changes, and that the next run of the same context and stage finds as the
+ * last one left it, e.g. the hidden values of a recurrent net. States are neither inputs nor outputs. After a run that
+ * failed or was cancelled they are undefined until they are reset or loaded.
+ */
+
+BMRT_API uint32_t bmrt_context_state_count(const bmrt_context_t *context);
+/* The name is that of the ONNX input that the state replaces, the first ONNX name that of the output. */
+BMRT_API bmrt_code_t bmrt_context_state_info(const bmrt_context_t *context, uint32_t state,
+                                             bmrt_tensor_info_t *out_info, bmrt_status_t *out_status);
+
 /* Resets states to their initial values, as in a new context. */
 BMRT_API bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out_status);
+
+/* Writes the states of the current stage to |out|, for bmrt_context_load_state of any context of the same file. Sets
+ * |out_bytes| to the number of bytes; if |out| is NULL, writes nothing else. The last bytes are those of the states, in
+ * the order of bmrt_context_state_info; the bytes before them identify the model and the stage. */
+BMRT_API bmrt_code_t bmrt_context_save_state(bmrt_context_t *context, void *out, uint64_t capacity, uint64_t *out_bytes,
+                                             bmrt_status_t *out_status);
+/* Sets the states of the current stage to saved ones. BMRT_INVALID_ARGUMENT, without a change, if |saved| is not of
+ * this model and stage. */
+BMRT_API bmrt_code_t bmrt_context_load_state(bmrt_context_t *context, const void *saved, uint64_t bytes,
+                                             bmrt_status_t *out_status);
 
 /*===- Steps: names, hooks, times -------------------------------------------===*/
 

@@ -180,6 +180,26 @@ public:
   /// Sets the stream for chip work; null: the context's own streams. See bmrt_context_set_stream.
   void setStream(void *stream) { check(bmrt_context_set_stream, get(), stream); }
 
+  std::vector<bmrt_tensor_info_t> states() const {
+    std::vector<bmrt_tensor_info_t> infos(bmrt_context_state_count(get()));
+    for (uint32_t i = 0; i < infos.size(); ++i) {
+      check(bmrt_context_state_info, get(), i, &infos[i]);
+    }
+    return infos;
+  }
+  void resetState() { check(bmrt_context_reset_state, get()); }
+  /// Returns the states for loadState() of any net of the same file.
+  std::vector<char> saveState() {
+    uint64_t bytes = 0;
+    check(bmrt_context_save_state, get(), nullptr, uint64_t(0), &bytes);
+    std::vector<char> saved(bytes);
+    check(bmrt_context_save_state, get(), saved.data(), bytes, &bytes);
+    return saved;
+  }
+  void loadState(const std::vector<char> &saved) {
+    check(bmrt_context_load_state, get(), saved.data(), uint64_t(saved.size()));
+  }
+
   void run() { check(bmrt_context_run, get()); }
   void launch() { check(bmrt_context_launch, get()); }
   /// Returns true if wait() returns at once.

@@ -193,6 +193,49 @@ class Net:
         return [_tensor_info(info) for info in self._stages[self._stage]["outputs"]]
 
     @property
+    def states(self) -> list[TensorInfo]:
+        """The states of the current stage. The name is that of the ONNX input that the state replaces."""
+        return [_tensor_info(info) for info in self._context.states()]
+
+    @property
+    def state_outputs(self) -> dict[str, str]:
+        """By state, the name of the ONNX output whose value the state has after a run."""
+        return {str(info["name"]): str(info["output"]) for info in self._context.states()}
+
+    def reset_state(self) -> None:
+        """Resets the states to their initial values, as in a new net."""
+        self._context.reset_state()
+
+    def save_state(self) -> bytes:
+        """Returns the states of the current stage, for `load_state` of any net of the same file."""
+        return bytes(self._context.save_state())
+
+    def load_state(self, saved: bytes) -> None:
+        """Sets the states to saved ones; raises an Error, without a change, if they are of another model or stage."""
+        self._context.load_state(saved)
+
+    def get_states(self) -> dict[str, np.ndarray]:
+        """Returns copies of the states by name, with the numbers that the model stores."""
+        infos = self._context.states()
+        saved = self._context.save_state()
+        states, at = {}, len(saved) - sum(info["bytes"] for info in infos)
+        for info in infos:
+            array = np.frombuffer(saved, info["dtype"], math.prod(info["shape"]), at).reshape(info["shape"])
+            states[str(info["name"])] = array.copy()
+            at += info["bytes"]
+        return states
+
+    def set_states(self, states: Mapping[str, np.ndarray]) -> None:
+        """Sets some or all states, given by name with the numbers that the model stores."""
+        infos = {info["name"]: info for info in self._context.states()}
+        if unknown := [name for name in states if name not in infos]:
+            raise Error(f"the model has no state {_quoted(unknown)}; it has {_quoted(list(infos))}")
+        new = {**self.get_states(), **{name: _check_array(infos[name], array) for name, array in states.items()}}
+        values = b"".join(new[name].tobytes() for name in infos)
+        saved = self._context.save_state()
+        self._context.load_state(saved[: len(saved) - len(values)] + values)
+
+    @property
     def chip(self) -> str:
         return str(self._stages[self._stage]["chip"])
 

@@ -377,6 +377,48 @@ bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out
   return succeed(out_status);
 }
 
+bmrt_code_t bmrt_context_save_state(bmrt_context_t *context, void *out, uint64_t capacity, uint64_t *out_bytes,
+                                    bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && (out_bytes || out));
+  BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  const uint64_t bytes = context->stage().savedStateBytes();
+  if (out && capacity < bytes) {
+    return BMRT_FAIL(out_status, INVALID_ARGUMENT, "the buffer has %" PRIu64 " bytes, the saved state takes %" PRIu64,
+                     capacity, bytes);
+  }
+  if (out) {
+    BMRT_RETURN_IF_ERROR(context->stage().saveState(static_cast<char *>(out), out_status));
+  }
+  if (out_bytes) {
+    *out_bytes = bytes;
+  }
+  return succeed(out_status);
+}
+
+bmrt_code_t bmrt_context_load_state(bmrt_context_t *context, const void *saved, uint64_t bytes,
+                                    bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && saved);
+  BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().loadState(static_cast<const char *>(saved), bytes, out_status));
+  return succeed(out_status);
+}
+
+uint32_t bmrt_context_state_count(const bmrt_context_t *context) {
+  return context ? uint32_t(context->stage().getStateSlots().size()) : 0;
+}
+
+bmrt_code_t bmrt_context_state_info(const bmrt_context_t *context, uint32_t state, bmrt_tensor_info_t *out_info,
+                                    bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_info);
+  const uint32_t total = bmrt_context_state_count(context);
+  if (state >= total) {
+    return BMRT_FAIL(out_status, NOT_FOUND, "state %" PRIu32 " of %" PRIu32, state, total);
+  }
+  const uint32_t slot = context->stage().getStateSlots()[state];
+  describeTensor(context->stage().tensor(slot), context->stage().sizes.dims(), *out_info);
+  return succeed(out_status);
+}
+
 //===- Steps --------------------------------------------------------------===//
 
 uint32_t bmrt_context_step_count(const bmrt_context_t *context) {

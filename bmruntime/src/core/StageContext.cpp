@@ -46,28 +46,6 @@ bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *
   return resetState(status);
 }
 
-/// Allocates a state area in each memory. The area of a chip ends with its last tensor.
-bmrt_code_t StageContext::allocateState(bmrt_status_t *status) {
-  Array<uint64_t> ends;
-  if (!state.allocate(stage->state_bytes()) || !ends.allocate(program->devices.size()) ||
-      !chipStates.allocate(program->devices.size())) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for states of %" PRIu64 " bytes", stage->state_bytes());
-  }
-  for (uint32_t i = 0; i < count(stage->tensors()); ++i) {
-    const TensorDef &def = tensor(i);
-    if (def.place() == Place::State && def.view_of() < 0 && def.chip() != kHostMemory) {
-      uint64_t &end = ends[size_t(def.chip())];
-      end = def.offset() + def.bytes() > end ? def.offset() + def.bytes() : end;
-    }
-  }
-  for (uint32_t i = 0; i < ends.size(); ++i) {
-    if (ends[i] > 0) {
-      BMRT_RETURN_IF_ERROR(chipStates[i].allocate(*program->devices[i], ends[i], status));
-    }
-  }
-  return BMRT_OK;
-}
-
 void StageContext::enter() {
   for (uint64_t &used : workspaceUsed) {
     used = 0;
@@ -230,34 +208,6 @@ const char *StageContext::fileBytes(uint32_t constant) const {
   const TensorDef &root = def.view_of() < 0 ? def : tensor(uint32_t(def.view_of()));
   const uint64_t offset = root.offset() + (&root == &def ? 0 : def.offset());
   return reinterpret_cast<const char *>(resources.getModel().view.segment(root.place_index()) + offset);
-}
-
-bmrt_code_t StageContext::resetChipState(uint32_t slot, bmrt_status_t *status) {
-  const TensorDef &def = tensor(slot);
-  Queue &queue = resources.queueOf(uint32_t(def.chip() + 1));
-  BMRT_RETURN_IF_ERROR(def.initial() >= 0 ? queue.copy(BMRT_COPY_TO_CHIP, data[slot],
-                                                       fileBytes(uint32_t(def.initial())), def.bytes(), status)
-                                          : queue.fillZero(data[slot], def.bytes(), status));
-  return queue.wait(nullptr, status);
-}
-
-bmrt_code_t StageContext::resetState(bmrt_status_t *status) {
-  // Fresh host memory is zero. Clear only the tensors, so that other pages are never touched.
-  for (uint32_t i = 0; i < data.size(); ++i) {
-    const TensorDef &def = tensor(i);
-    if (def.place() != Place::State || def.view_of() >= 0) {
-      continue;
-    }
-    if (def.chip() != kHostMemory) {
-      BMRT_RETURN_IF_ERROR(resetChipState(i, status));
-    } else if (def.initial() >= 0) {
-      memcpy(data[i], fileBytes(uint32_t(def.initial())), def.bytes());
-    } else if (!stateIsFresh) {
-      memset(data[i], 0, def.bytes());
-    }
-  }
-  stateIsFresh = true;
-  return BMRT_OK;
 }
 
 bmrt_code_t StageContext::fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status) {

@@ -61,7 +61,14 @@ public:
   /// Returns that chip; null for a port that cannot be in a chip's memory.
   const Device *chipOfPort(const Port &port) const;
   bmrt_code_t ensureOwn(Port &port, bmrt_status_t *status);
+  /// Returns the slots of the states, without views of states.
+  const Array<uint32_t> &getStateSlots() const { return stateSlots; }
   bmrt_code_t resetState(bmrt_status_t *status);
+  uint64_t savedStateBytes() const;
+  /// Writes savedStateBytes() bytes.
+  bmrt_code_t saveState(char *out, bmrt_status_t *status);
+  /// Sets all states, or none if the bytes are not valid.
+  bmrt_code_t loadState(const char *saved, uint64_t bytes, bmrt_status_t *status);
   bmrt_code_t run(bmrt_status_t *status);
   /// Returns true if a run consists only of commands of one asynchronous chip, and no hook or profile observes its
   /// steps.
@@ -93,6 +100,7 @@ private:
   bmrt_code_t makePorts(bmrt_status_t *status);
   bmrt_code_t allocateState(bmrt_status_t *status);
   bmrt_code_t resetChipState(uint32_t slot, bmrt_status_t *status);
+  bmrt_code_t transferStates(char *bytes, bool toBytes, bmrt_status_t *status);
   const char *fileBytes(uint32_t constant) const;
   uint32_t findOnlyAgent() const;
   bmrt_code_t beginRun(bmrt_status_t *status);
@@ -123,6 +131,7 @@ private:
   Array<char *> workspaceData;
   Array<uint64_t> workspaceUsed; ///< by memory: the host's first, then by chip
   Buffer state;
+  Array<uint32_t> stateSlots;
   Array<DeviceBuffer> chipStates; ///< by chip
   Array<char *> data;             ///< address by tensor slot, in the tensor's memory
   Array<bool> isOnChip;           ///< by slot: host tensors that the caller provides in a chip's memory

@@ -35,9 +35,9 @@ class Sample:
     files: tuple[tuple[str, str], ...] = ()
     arrays: Mapping[str, np.ndarray] | None = None
 
-    def load(self, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
-        """Returns the input arrays in the model's exact types. Raises Unreadable for a damaged file, TesseraError for
-        arrays that do not fit the model's inputs."""
+    def load(self, specs: Sequence[InputSpec], states: Sequence[InputSpec] = ()) -> dict[str, np.ndarray]:
+        """Returns the input arrays, and those of the states that the sample contains, in the model's exact types.
+        Raises Unreadable for a damaged file, TesseraError for arrays that do not fit the model's inputs."""
         arrays = self.arrays
         if arrays is None:
             arrays = {}
@@ -46,7 +46,7 @@ class Sample:
                     arrays.update(_read(name, file, specs))
                 except TesseraError as error:
                     raise Unreadable(error.message) from error
-        return check_inputs(arrays, specs, f"calibration sample {self.name}")
+        return check_inputs(arrays, specs, f"calibration sample {self.name}", states)
 
 
 class Unreadable(Exception):
@@ -97,8 +97,9 @@ def readable(
                 yield sample.number, dataset.load(sample, specs)
 
 
-def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int) -> Dataset:
+def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int, states: Sequence[InputSpec] = ()) -> Dataset:
     """Opens the samples that `--dataset` names. If there are more than input_num, takes that many, evenly spread.
+    states: tensors that samples may contain in addition to `specs`.
 
     Raises TesseraError if there are none, or if they do not fit the model's inputs.
     """
@@ -107,7 +108,7 @@ def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int) -> Data
         return _from_files(_list_folder(path, specs), input_num, specs, "folder")
     require_file(path, "data set")
     if path.suffix == ".npz":
-        return _from_npz(path, specs, input_num)
+        return _from_npz(path, specs, input_num, states)
     if path.suffix == ".py":
         return _from_generator(path, specs, input_num)
     if path.suffix in (".txt", ".lst", ".list"):
@@ -198,9 +199,10 @@ def _read_list(path: Path, specs: Sequence[InputSpec]) -> list[Sample]:
     return samples
 
 
-def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset:
+def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int, states: Sequence[InputSpec]) -> Dataset:
     """Reads one sample, or many along the first axis: [100,3,224,224] for an input [1,3,224,224]."""
     arrays = load_npz(path, "data set")
+    specs = (*specs, *(state for state in states if state.name in arrays))
     counts = {spec.name: _rows(arrays.get(spec.name), spec) for spec in specs}
     if set(arrays) != set(counts) or len(set(counts.values())) != 1 or None in counts.values():
         check_inputs(arrays, specs, f"--dataset {path}")  # reports what is wrong with one sample

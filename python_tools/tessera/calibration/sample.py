@@ -43,10 +43,12 @@ def save(path: str | Path, dataset: Dataset, used: Mapping[int, str], specs: Seq
     beside.unlink(missing_ok=True)
 
 
-def default_input(path: str | Path, specs: Sequence[InputSpec]) -> tuple[dict[str, np.ndarray], str]:
-    """Returns inputs for a check without given inputs, and a description of them: the table's sample if it fits `specs`
-    and belongs to the table, else random inputs in the table's ranges."""
-    table = tables.load(path)
+def default_input(
+    path: str | Path, specs: Sequence[InputSpec], states: Sequence[InputSpec] = ()
+) -> tuple[dict[str, np.ndarray], str]:
+    """Returns inputs and states for a check without given inputs, and a description of them: the table's sample if it
+    fits and belongs to the table, else random inputs in the table's ranges."""
+    table, specs = tables.load(path), (*specs, *states)
     beside = sample_path(path)
     if beside.is_file():
         try:

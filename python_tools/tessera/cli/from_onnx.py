@@ -36,6 +36,13 @@ def add_flags(parser: argparse.ArgumentParser, quantize: str = "F32") -> None:
         default=[],
         help="makes inputs constants, as model_transform does: sr=16000",
     )
+    group.add_argument(
+        "--state",
+        metavar="INPUT=OUTPUT",
+        nargs="+",
+        default=[],
+        help="makes inputs states, as model_transform does: h_in=h_out",
+    )
     group.add_argument("--output_names", metavar="A,B", help="tensors to end the network at (default: its outputs)")
     group.add_argument(
         "--quantize",
@@ -90,6 +97,7 @@ def import_model(context: Context, path: Path, mlir: Path, preprocess: Preproces
         output_names=args.output_names,
         preprocess=preprocess,
         input_values=args.input_values,
+        states=args.state,
     )
     ends = tuple(name.strip() for name in (args.output_names or "").split(",") if name.strip())
     return Imported(model, top_model.fixed_inputs(result), ends)

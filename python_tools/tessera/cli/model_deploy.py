@@ -155,7 +155,7 @@ def _tune(context: Context, model: TopModel, folder: Path) -> dict[str, Any]:
         return top_model.deploy(model, output, context.report, chip=args.chip, quantize=args.quantize, extra=extra)
 
     def inputs_of(net: bmodel.Net) -> dict[str, np.ndarray]:
-        return _test_input(args, net.inputs)[0]
+        return _test_input(args, net.inputs, net.states)[0]
 
     family = families.of_chip(args.chip)
     plan = family.tune(deploy, inputs_of, args.tune, args.chip, context.report, folder)
@@ -238,18 +238,20 @@ def _reference_meanwhile(context: Context, model: TopModel) -> Iterator[Referenc
     if args.skip_validation or args.test_reference or args.fuse_preprocess or not bmodel.can_run(args.chip):
         yield None
         return
-    arrays, what = _test_input(args, model.inputs)
+    arrays, what = _test_input(args, model.inputs, [state.input for state in model.states])
     with beside(partial(top_model.evaluate, model, arrays, context.report, every_tensor=True)) as tensors:
         yield arrays, what, tensors
 
 
-def _test_input(args: argparse.Namespace, specs: Sequence[inputs.InputSpec]) -> tuple[dict[str, np.ndarray], str]:
-    """Returns the inputs of the check and their description."""
+def _test_input(
+    args: argparse.Namespace, specs: Sequence[inputs.InputSpec], states: Sequence[inputs.InputSpec]
+) -> tuple[dict[str, np.ndarray], str]:
+    """Returns the inputs and states of the check and their description."""
     if args.test_input:
-        return inputs.load_inputs(args.test_input, specs, "--test_input"), args.test_input
+        return inputs.load_inputs(args.test_input, specs, "--test_input", states), args.test_input
     if args.calibration_table:
-        return sample.default_input(args.calibration_table, specs)
-    return inputs.random_inputs(specs), f"random input, seed {inputs.RANDOM_SEED}"
+        return sample.default_input(args.calibration_table, specs, states)
+    return inputs.random_inputs((*specs, *states)), f"random input, seed {inputs.RANDOM_SEED}"
 
 
 def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
@@ -332,7 +334,7 @@ def _check(
     """Runs the reference and the .bmodel on the same input and compares all tensors that both have."""
     args = context.args
     net = bmodel.open_net(output, args.threads)
-    given, what = meanwhile[:2] if meanwhile else _test_input(args, net.inputs)
+    given, what = meanwhile[:2] if meanwhile else _test_input(args, net.inputs, net.states)
     arrays = _as_top_inputs(model, net, given)
     reference = _reference_tensors(context, model, arrays, meanwhile, what)
     outputs: dict[str, np.ndarray] = {}

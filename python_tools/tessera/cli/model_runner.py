@@ -103,7 +103,11 @@ def work(context: Context) -> None:
         model, specs = open_model(context)
         step.note = ", ".join(filter(None, (args.model, model.stage)))
     with report.step("load input") as step:
-        arrays = inputs.random_inputs(specs) if args.input == "random" else inputs.load_inputs(args.input, specs)
+        arrays = (
+            inputs.random_inputs(specs)
+            if args.input == "random"
+            else inputs.load_inputs(args.input, specs, states=model.states)
+        )
         step.note = ", ".join(map(str, specs[:4]))
     with report.step("run") as step:
         results = model.run(arrays)

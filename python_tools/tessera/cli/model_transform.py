@@ -19,7 +19,7 @@ from ..families import HOST
 from ..files import save_npz
 from ..onnx_reference import ReferenceModel
 from ..preprocess import default_order_warning, is_picture
-from ..progress import command
+from ..progress import Report, command
 from ..top_model import TopModel, check_weights_free, weights_path
 from .common import Context, Parser, run_command
 from .framework_check import Framework, compare_with_framework
@@ -32,6 +32,28 @@ EPILOG = """examples:
       --mean 123.675,116.28,103.53 --scale 0.0171,0.0175,0.0174 --pixel_format rgb \\
       --resize_dims 256,256 --keep_aspect_ratio --keep_ratio_mode short_side_scale \\
       --test_input cat.jpg --test_result m_top_outputs.npz --mlir m_top.mlir"""
+
+
+def _add_input_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags that remove inputs."""
+    parser.add_argument(
+        "--input_values",
+        metavar="NAME=VALUE",
+        nargs="+",
+        default=[],
+        help="turns inputs into constants: sr=16000, flag=true, x=[1,2,3]. They are removed from the model's inputs, "
+        "and values that depend on "
+        "them alone are computed now; of an If, for example, only the branch taken is kept",
+    )
+    parser.add_argument(
+        "--state",
+        metavar="INPUT=OUTPUT",
+        nargs="+",
+        default=[],
+        help="inputs that become states: h_in=h_out c_in=c_out. A state is neither an input nor an output: the "
+        "compiled model keeps the output's value for the next run, and starts at zero. auto: all inputs and outputs "
+        "whose names and types fit, such as past.0.key and present.0.key; none: do not report these",
+    )
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -56,15 +78,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="keeps dims open, with the sizes that they may have: batch=1..8,h=32..1280:32,seq=1..2048~128 (a divisor "
         "after :, the usual size after ~), by the name in the file or INPUT.AXIS; auto: usual ranges for all open dims",
     )
-    parser.add_argument(
-        "--input_values",
-        metavar="NAME=VALUE",
-        nargs="+",
-        default=[],
-        help="turns inputs into constants: sr=16000, flag=true, x=[1,2,3]. They are removed from the model's inputs, "
-        "and values that depend on "
-        "them alone are computed now; of an If, for example, only the branch taken is kept",
-    )
+    _add_input_flags(parser)
     parser.add_argument(
         "--memory_limit",
         metavar="GIB",
@@ -171,6 +185,7 @@ def _transform(
             output_names=args.output_names,
             preprocess=preprocess.from_arguments(args),
             input_values=args.input_values,
+            states=args.state,
             memory_limit=args.memory_limit,
         )
         if "ops" in result:
@@ -185,24 +200,38 @@ def _transform(
         "weights": str(weights),
         "inputs": [str(i) for i in model.inputs],
         "outputs": [str(o) for o in model.outputs],
+        "states": {state.input.name: state.output.name for state in model.states},
         "assumed_shapes": top_model.assumed_shapes(result),
     }
     test_input = args.test_input
     if args.skip:
         report.warn("not checked: --not_inference was given")
     else:
-        test_input = _check_sizes(context, model, mlir.with_name(f"{label}_in_f32.npz"), tolerance, fixed)
-    report.say(f"inputs   {', '.join(map(str, model.inputs))}")
-    if fixed:
-        report.say(f"fixed    {', '.join(f'{key} = {value.tolist()}' for key, value in fixed.items())}")
-    report.say(f"outputs  {', '.join(map(str, model.outputs))}")
-    for spec in model.inputs:
-        if spec.preprocess:
-            report.say(f"pictures for '{spec.name}': {spec.preprocess.describe()}")
+        test_input = _check_sizes(context, model.as_ports(), mlir.with_name(f"{label}_in_f32.npz"), tolerance, fixed)
+    _describe(report, model, fixed, result.get("state_candidates", []))
     deploy = ["model_deploy", "--mlir", mlir, "--chip", HOST, "--quantize", "F32"]
     deploy += ["--test_input", test_input] if test_input else []
     deploy += ["--test_reference", args.test_result] if args.test_result else []
     return [command(*deploy, "--model", mlir.with_name(name + f"_{HOST}_f32.bmodel"))]
+
+
+def _describe(report: Report, model: TopModel, fixed: dict[str, np.ndarray], candidates: Sequence[str]) -> None:
+    """Reports the inputs, outputs and states. candidates: pairs that look like states."""
+    report.say(f"inputs   {', '.join(map(str, model.inputs))}")
+    if fixed:
+        report.say(f"fixed    {', '.join(f'{key} = {value.tolist()}' for key, value in fixed.items())}")
+    report.say(f"outputs  {', '.join(map(str, model.outputs))}")
+    if model.states:
+        pairs = (f"{state.input} = '{state.output.name}' of the run before" for state in model.states)
+        report.say(f"states   {', '.join(pairs)}")
+    if candidates:
+        report.say(
+            f"{len(candidates)} input(s) look like states that the model could keep between runs; to make them states, "
+            f"add --state {' '.join(candidates)}, or --state auto"
+        )
+    for spec in model.inputs:
+        if spec.preprocess:
+            report.say(f"pictures for '{spec.name}': {spec.preprocess.describe()}")
 
 
 def _warn_of_other(context: Context, path: Path) -> None:

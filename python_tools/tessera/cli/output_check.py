@@ -83,14 +83,14 @@ def _kept(table: str | None, tested: Tested) -> list[checks.Check]:
         return []
     types = {spec.name: (spec.shape, spec.dtype) for spec in tested.model.outputs}
     same = {spec.name: (spec.shape, spec.dtype) for spec in tested.net.outputs} == types
-    return checks.load(table, tested.net.inputs) if same else []
+    return checks.load(table, (*tested.net.inputs, *tested.net.states)) if same else []
 
 
 def _random(table: str | None, tested: Tested) -> list[Arrays]:
     """Random inputs other than the test input, in the ranges of the table."""
     entries = tables.load(table).tensors if table else ()
     ranges = {entry.name: (entry.min, entry.max) for entry in entries}
-    return [random_inputs(tested.net.inputs, seed, ranges) for seed in range(1, RANDOM)]
+    return [random_inputs((*tested.net.inputs, *tested.net.states), seed, ranges) for seed in range(1, RANDOM)]
 
 
 def _engine(context: Context, tested: Tested, inputs: Sequence[Arrays]) -> tuple[Callable[[Arrays], Arrays], str]:

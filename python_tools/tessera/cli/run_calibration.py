@@ -6,11 +6,11 @@ import contextlib
 import hashlib
 import math
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Sequence
 
-from .. import top_model
+from .. import bmodel, top_model
 from ..background import usable_cores
 from ..calibration import table as tables
 from ..calibration import checks, equalization, gates, histograms, repair, sample, tpu_mlir_table, weights
@@ -24,6 +24,7 @@ from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
 from ..calibration.speed import Speed
+from ..calibration.states import open_sequence
 from ..calibration.thresholds import METHODS
 from ..calibration.trial import Golden, Trial, Tried, Way
 from ..calibration.worker import opened
@@ -105,9 +106,9 @@ def _calibrate(context: Context[Options]) -> None:
         with report.step("compile, every tensor visible") as step:
             model = top_model.open_top(args.mlir, report)
             require_fixed_sizes(model)
-            dataset = open_dataset(args.dataset, model.inputs, args.input_num)
+            dataset = _dataset(args, model, folder)
             pool = _pool(args, dataset, at_end)
-            observed = Observed.compile(model, folder, report, args.compiler_flags)
+            observed = Observed.compile(model.as_ports(), folder, report, args.compiler_flags)
             step.note = f"{len(observed.info['tensors'])} tensors"
         run = Calibration(context, args, report, output, folder, dataset, observed, Golden(observed.job()))
         seen = run.equalize(kinds) if kinds else None
@@ -144,6 +145,20 @@ def _calibrate(context: Context[Options]) -> None:
     run.report_error(table)
     run.report_table(table)
     report.finish([_deploy(args, output)])
+
+
+def _dataset(args: Options, model: top_model.TopModel, folder: Path) -> Dataset:
+    """Opens the samples, which contain the states of the model as inputs."""
+    if not model.states:
+        return open_dataset(args.dataset, model.inputs, args.input_num)
+
+    @cache
+    def net() -> bmodel.Net:
+        path = folder / "f32.bmodel"
+        top_model.deploy(model, path, Report(1, quiet=True), chip=HOST, quantize="F32")
+        return bmodel.open_net(path)
+
+    return open_sequence(args.dataset, model, args.input_num, lambda arrays: net().run_step(arrays))
 
 
 def _deploy(args: Options, table: Path) -> str:

@@ -137,8 +137,9 @@ def run(context: Context, folder: Path) -> None:
 def test_input(args: argparse.Namespace, model: top_model.TopModel, table: Path | None) -> dict[str, np.ndarray]:
     """Returns the inputs on which the model is judged: the user's, else a calibration sample, else random ones."""
     if args.input:
-        return inputs.load_inputs(args.input, model.inputs)
-    return sample.default_input(table, model.inputs)[0] if table else inputs.random_inputs(model.inputs)
+        return inputs.load_inputs(args.input, model.inputs, states=[state.input for state in model.states])
+    ports = model.as_ports()
+    return sample.default_input(table, ports.inputs)[0] if table else inputs.random_inputs(ports.inputs)
 
 
 def measure(context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None) -> None:

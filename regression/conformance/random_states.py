@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random networks with states: 20 runs, with a save and a restore in between, against onnxruntime and against the file
+without states, both of which get the states by hand.
+
+    build/bin/tessera-python regression/conformance/random_states.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
+
+Networks have up to four states. Their new values are results of ops, of the same or of several states, constants, or
+other states, unchanged or swapped; some are outputs too. The file without states must give the same bits.
+"""
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Mapping, NamedTuple, Sequence
+
+import numpy as np
+import onnx
+import onnxruntime
+import random_graphs
+from engines import Compiler, StageError, deploy, in_child
+from onnx import TensorProto, helper, numpy_helper
+
+RUNS = 20
+VARIANTS = (*random_graphs.supported_isas(), "npu-base")
+TOLERANCE = 1e-4
+Arrays = Mapping[str, np.ndarray]
+
+
+class Network(NamedTuple):
+    model: onnx.ModelProto
+    states: dict[str, str]  # outputs by input
+
+
+class Maker:
+    """Adds random ops. All values are [ROWS, SIZE] and stay within about [-1, 1]."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.numbers = np.random.default_rng(seed)
+        self.rows, self.size = self.rng.choice([1, 1, 2, 3]), self.rng.choice([1, 4, 16, 17, 64])
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def constant(self, *shape: int) -> str:
+        array = self.numbers.uniform(-1, 1, shape).astype(np.float32) / np.float32(max(1, shape[0]) ** 0.5)
+        self.constants.append(numpy_helper.from_array(array, f"c{len(self.constants)}"))
+        return self.constants[-1].name
+
+    def node(self, kind: str, *inputs: str, **attributes: object) -> str:
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], name=f"n{len(self.nodes)}", **attributes))
+        return name
+
+    def combine(self, values: list[str]) -> str:
+        """Returns a value that depends on some of `values`."""
+        a, b = self.rng.choice(values), self.rng.choice(values)
+        kind = self.rng.randrange(5)
+        if kind == 0:
+            return self.node("Tanh", self.node("MatMul", a, self.constant(self.size, self.size)))
+        if kind == 1:
+            return self.node("Mul", self.node("Sigmoid", a), b)
+        if kind == 2:
+            return self.node("Tanh", self.node("Add", a, b))
+        if kind == 3:
+            return self.node("Mul", a, self.constant(self.rows, self.size))
+        return self.shifted(a, b)
+
+    def shifted(self, a: str, b: str) -> str:
+        """Returns a window over the columns of `a` and `b`, as a buffer of past values."""
+        begin = self.rng.randint(0, self.size)
+        for name, value in (("begin", begin), ("end", begin + self.size), ("axis", 1)):
+            self.constants.append(numpy_helper.from_array(np.array([value], np.int64), f"{name}{len(self.nodes)}"))
+        names = [tensor.name for tensor in self.constants[-3:]]
+        return self.node("Slice", self.node("Concat", a, b, axis=1), *names)
+
+
+def make_network(seed: int) -> Network:
+    maker = Maker(seed)
+    rng = maker.rng
+    inputs = [f"s{i}_in" for i in range(rng.randint(1, 4))]
+    values = ["x", *inputs]
+    for _ in range(rng.randint(1, 8)):
+        values.append(maker.combine(values[-5:] + inputs))
+    ends = {"y": values[-1]}
+    for name in inputs:
+        new = rng.choice([rng.choice(values), rng.choice(values), maker.combine(values), rng.choice(inputs)])
+        ends[name.replace("_in", "_out")] = maker.constant(maker.rows, maker.size) if rng.random() < 0.05 else new
+    if rng.random() < 0.3:
+        ends["z"] = ends[rng.choice(inputs).replace("_in", "_out")]  # a state that is an output too
+    if rng.random() < 0.2:
+        ends["old"] = rng.choice(inputs)
+    for name, value in ends.items():
+        maker.nodes.append(helper.make_node("Identity", [value], [name], name=f"to_{name}"))
+    info = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [maker.rows, maker.size])  # noqa: E731
+    graph = helper.make_graph(
+        maker.nodes, "states", [info("x"), *map(info, inputs)], [info(name) for name in ends], maker.constants
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    return Network(model, {name: name.replace("_in", "_out") for name in inputs})
+
+
+def run_by_hand(run: object, states: Mapping[str, str], given: list[np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """Returns the outputs of all runs of a network whose states are fed back by hand."""
+    now = {name: np.zeros_like(given[0]) for name in states}
+    results = []
+    for x in given:
+        outputs = run({"x": x, **now})  # type: ignore[operator]
+        now = {name: outputs[output] for name, output in states.items()}
+        results.append({name: np.array(a) for name, a in outputs.items() if name not in states.values()})
+    return results
+
+
+def run_with_states(bmodel: Path, given: list[np.ndarray], threads: int) -> list[dict[str, np.ndarray]]:
+    """Returns the outputs of all runs of a file with states. Saves the states after a third of the runs, continues in
+    another context later, and resets at last: all of this must give the same outputs."""
+    import tessera.runtime as rt
+
+    model = rt.load(str(bmodel), threads=threads)
+    net, third = model.net(), len(given) // 3
+
+    def run(net: object, begin: int, end: int) -> list[dict[str, np.ndarray]]:
+        return [{n: np.array(a) for n, a in net({"x": x}).items()} for x in given[begin:end]]  # type: ignore[operator]
+
+    results = run(net, 0, third)
+    saved = net.save_state()
+    results += run(net, third, len(given))
+    other = model.net()
+    other({"x": given[0]})
+    other.load_state(saved)
+    net.reset_state()
+    for name, again, expected in (
+        ("restored", run(other, third, len(given)), results[third:]),
+        ("reset", run(net, 0, third), results[:third]),
+    ):
+        for got, want in zip(again, expected):
+            if any(got[n].tobytes() != want[n].tobytes() for n in want):
+                raise ValueError(f"the {name} states give other outputs")
+    return results
+
+
+def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
+    network = make_network(seed)
+    path = folder / "model.onnx"
+    path.write_bytes(network.model.SerializeToString())
+    files = []
+    for name, flags in (("plain", ()), ("kept", ("--state", ",".join(map("=".join, network.states.items()))))):
+        (folder / name).mkdir(exist_ok=True)
+        mlir = folder / name / "model_top.mlir"
+        compiler("import", "import", "--onnx", path, "--output", mlir, *flags)
+        files.append(deploy(compiler, mlir, isa))
+    plain, kept = files
+    rows, size = (dim.dim_value for dim in network.model.graph.input[0].type.tensor_type.shape.dim)
+    given = list(np.random.default_rng(seed).uniform(-1, 1, (RUNS, rows, size)).astype(np.float32))
+
+    def work() -> list[list[dict[str, np.ndarray]]]:
+        import tessera.runtime as rt
+
+        results = [run_with_states(kept, given, threads) for threads in (1, 2)]
+        return [*results, run_by_hand(rt.load(str(plain)).net(), network.states, given)]
+
+    one, two, by_hand = in_child("run", work)  # type: ignore[misc]
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    framework = run_by_hand(lambda feed: dict(zip(names, session.run(names, feed))), network.states, given)
+    for number, (got, other, plain_got, wanted) in enumerate(zip(one, two, by_hand, framework)):
+        for name, want in wanted.items():
+            for what, have in (("the file without states", plain_got), ("2 threads", other)):
+                if not np.array_equal(got[name], have[name], equal_nan=True):
+                    raise StageError("compare", f"run {number}: '{name}' differs from {what}")
+            error = float(np.abs(got[name] - want).max())
+            if not error <= TOLERANCE:
+                raise StageError("compare", f"run {number}: '{name}' has error {error:.3g} against onnxruntime")
+
+
+def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
+    """Returns the fault of the network of a seed, or ""."""
+    fault = random_graphs.run_in_folder(check, "states", seed, isa, keep)
+    return fault and f"{isa}, {fault}"
+
+
+def run_seeds(seeds: Sequence[int], jobs: int) -> list[str]:
+    """Returns the faults of many seeds."""
+    return list(filter(None, random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, None, None)))
+
+
+def main() -> int:
+    return random_graphs.report_faults(run_seed, VARIANTS, random_graphs.parse_arguments(__doc__, VARIANTS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
