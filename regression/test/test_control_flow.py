@@ -43,10 +43,10 @@ def save(path: Path, made: onnx.GraphProto) -> Path:
     return path
 
 
-def compile_model(model: Path, *flags: str) -> Path:
-    """Returns the .bmodel of an ONNX file; `flags` are those of model_deploy."""
+def compile_model(model: Path, *flags: str, dims: str = "") -> Path:
+    """Returns the .bmodel of an ONNX file; `flags` are those of model_deploy, `dims` those that stay open."""
     mlir, bmodel = model.with_suffix(".mlir"), model.with_suffix(".bmodel")
-    name = ("--model_name", model.stem, "--model_def", model)
+    name = ("--model_name", model.stem, "--model_def", model, *(("--dims", dims) if dims else ()))
     check(run_tool("model_transform", *name, "--mlir", mlir, "--not_inference"))
     check(
         run_tool("model_deploy", "--mlir", mlir, "--model", bmodel, "--skip_validation", *(flags or ("--chip", "x86")))
@@ -230,6 +230,39 @@ def test_carried_value_that_grows(tmp_path: Path) -> None:
     message = rejection(save(tmp_path / "grows.onnx", made))
     assert "node 'y': carried value 0 changes its size from pass to pass" in message, message
     assert "pad the value to a fixed size" in message
+
+
+def test_open_sizes(tmp_path: Path) -> None:
+    """A loop in a branch; captured and carried values have a batch that is known at run time."""
+    body = graph(
+        [
+            node("MatMul", "s w", "m"),
+            node("Add", "m a", "m2"),
+            node("Tanh", "m2", "s2"),
+            node("Identity", "going", "on"),
+        ],
+        [value("on", [], BOOL), value("s2", ["batch", 8])],
+        body_inputs(value("s", ["batch", 8])),
+    )
+    then = graph([node("Loop", "n - x", "l", body=body)], [value("l", ["batch", 8])])
+    other = graph([node("Sub", "x a", "e")], [value("e", ["batch", 8])])
+    made = graph(
+        [
+            node("Sigmoid", "x", "a"),
+            node("If", "c", "r", then_branch=then, else_branch=other),
+            node("Softmax", "r", "y", axis=0),
+        ],
+        [value("y", ["batch", 8])],
+        [value("c", [], BOOL), value("n", [], INT64), value("x", ["batch", 8])],
+        {"w": WEIGHTS},
+    )
+    model = save(tmp_path / "open.onnx", made)
+    rng = np.random.default_rng(2)
+    runs = [
+        {"c": np.array(flag), "n": np.array(batch - 1), "x": rng.standard_normal((batch, 8)).astype(np.float32)}
+        for batch, flag in ((3, True), (8, False), (1, True), (8, True), (2, False), (1, False))
+    ]
+    compare(model, compile_model(model, dims="batch=1..8"), runs)
 
 
 def test_cancel_of_an_endless_loop(tmp_path: Path) -> None:

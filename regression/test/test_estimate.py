@@ -127,11 +127,11 @@ def test_strictly_it_is_unsupported(tmp_path: Path) -> None:
 
 
 def test_what_x86_rejects_too_is_not_sent_there(tmp_path: Path) -> None:
-    """The branch is chosen when the model runs, which no chip supports."""
-    value = [helper.make_tensor_value_info("b", TensorProto.FLOAT, [4, 4])]
+    """The size of the result depends on the branch that is taken, which no chip supports."""
+    value = [helper.make_tensor_value_info("b", TensorProto.FLOAT, ["rows", 4])]
     branches = {
-        name: helper.make_graph([helper.make_node(op, ["x"], ["b"])], name, [], value)
-        for name, op in (("then_branch", "Relu"), ("else_branch", "Neg"))
+        name: helper.make_graph([helper.make_node("Concat", ["x"] * count, ["b"], axis=0)], name, [], value)
+        for name, count in (("then_branch", 2), ("else_branch", 3))
     }
     graph = helper.make_graph(
         [helper.make_node("If", ["c"], ["y"], name="choice", **branches)],
@@ -140,7 +140,7 @@ def test_what_x86_rejects_too_is_not_sent_there(tmp_path: Path) -> None:
             helper.make_tensor_value_info("c", TensorProto.BOOL, []),
             helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4]),
         ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 4])],
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
     result = run_tool("tessera", "estimate", tmp_path / "m.onnx", "--quantize", "F32")
