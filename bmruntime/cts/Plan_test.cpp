@@ -280,6 +280,11 @@ TEST(Plan, WrongStatesAreRejected) {
   EXPECT_EQ(changed(24, 0), "the saved state has 48 bytes and says that it has 49; the stage's has 48");
   EXPECT_EQ(changed(47, 1), "the saved state has 49 bytes and says that it has 48; the stage's has 48");
   EXPECT_EQ(changed(47, 0), "accepted") << "the bytes of the states may have any value";
+  for (size_t bit = 0; bit < 8 * saved.size(); ++bit) {
+    std::vector<char> copy = saved;
+    copy[bit / 8] = char(copy[bit / 8] ^ (1 << bit % 8));
+    EXPECT_EQ(rejectionOf(net, copy) == "accepted", bit / 8 >= 32) << "bit " << bit;
+  }
   for (size_t size = 0; size < saved.size(); ++size) {
     EXPECT_NE(rejectionOf(net, {saved.begin(), saved.begin() + std::ptrdiff_t(size)}), "accepted") << size;
   }

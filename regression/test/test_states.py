@@ -95,6 +95,34 @@ def test_tessera_run(cell: Path) -> None:
     assert "verdict: PASS" in check(run_tool("tessera", "run", cell / "cell.onnx", "--state", "h_in=h_out"))
 
 
+def test_a_state_is_updated_in_place_if_it_was_read_before(tmp_path: Path) -> None:
+    """In one network the last step reads the old value, in the other one an earlier step."""
+    import tessera.runtime as rt
+
+    copies = []
+    for name, last in (("reads", "MatMul(h_in, w)"), ("read", "MatMul(m, w)")):
+        text = f"""
+        <ir_version: 8, opset_import: ["" : 17]>
+        cell (float[1,16] x, float[1,16] h_in) => (float[1,16] y, float[1,16] h_out)
+        {{
+          m = MatMul(h_in, w)
+          h_out = {last}
+          y = Add(m, x)
+        }}
+        """
+        model = onnx.parser.parse_model(text)
+        weight = np.random.default_rng(0).normal(scale=0.2, size=(16, 16)).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+        onnx.save(model, tmp_path / f"{name}.onnx")
+        mlir, bmodel = tmp_path / f"{name}_top.mlir", tmp_path / f"{name}.bmodel"
+        flags = ("--mlir", mlir, "--state", "h_in=h_out", "--not_inference")
+        check(run_tool("model_transform", "--model_def", tmp_path / f"{name}.onnx", *flags))
+        check(run_tool("model_deploy", "--mlir", mlir, "--model", bmodel))
+        steps = rt.load(str(bmodel)).net().profile(runs=1)
+        copies.append(sum(step.kind == "copy" for step in steps))
+    assert copies == [1, 0]
+
+
 def test_first_value(cell: Path) -> None:
     import tessera.runtime as rt
 
