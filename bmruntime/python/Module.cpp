@@ -659,5 +659,6 @@ PYBIND11_MODULE(_runtime, module) {
       .def("write_trace", &Context::writeTrace)
       .def("steps", &Context::steps);
   module.attr("ALIGNMENT") = BMRT_ALIGNMENT;
+  module.def("load_custom_ops", &bmrt::loadCustomOps, py::call_guard<py::gil_scoped_release>());
   module.def("version", [] { return std::string(bmrt_version()); });
 }

@@ -3,6 +3,7 @@
 #include "codegen/Kernels/KernelSet.h"
 
 #include "codegen/Kernels/KernelInterface.h"
+#include "device_dialect/IR/DeviceCustomOps.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -21,7 +22,9 @@ std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(func::FuncOp function, 
   std::vector<codegen::UnsupportedOp> unsupported;
   for (Operation &op : function.getBody().front()) {
     auto kernel = dyn_cast<KernelInterface>(op);
-    if (isa<device::DeviceDialect>(op.getDialect()) && !kernel && !isa<device::ReshapeOp>(op)) {
+    if (isa<device::CustomOp>(op)) {
+      unsupported.push_back({&op, "is a custom operator, which only the host computes"});
+    } else if (isa<device::DeviceDialect>(op.getDialect()) && !kernel && !isa<device::ReshapeOp>(op)) {
       unsupported.push_back({&op, ("has no " + machine + " kernel").str()});
     } else if (kernel && hasOpenSizes(&op) && !(openSizes && kernel.acceptsOpenSizes())) {
       unsupported.push_back({&op, kOpenSizesText});

@@ -5,6 +5,7 @@
 #include "bmodel/kernel_abi.h"
 #include "codegen/Native/Linker.h"
 #include "codegen/Native/PlanSubnet.h"
+#include "device_dialect/IR/DeviceCustomOps.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -23,7 +24,9 @@ enum Section : uint32_t { kCode, kConstants };
 } // namespace
 
 std::vector<UnsupportedOp> CpuChip::survey(func::FuncOp function) const {
-  return findOpsWithoutKernel(function, family(), /*openSizes=*/true);
+  std::vector<UnsupportedOp> unsupported = findOpsWithoutKernel(function, family(), /*openSizes=*/true);
+  llvm::erase_if(unsupported, [](const UnsupportedOp &each) { return isa<device::CustomOp>(each.op); });
+  return unsupported;
 }
 
 double CpuChip::secondsOf(Operation *op) const {

@@ -4,6 +4,7 @@
 
 #include "bmodel/kernel_abi.h"
 #include "codegen/Target/Tensors.h"
+#include "device_dialect/IR/DeviceCustomOps.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
 #include "device_dialect/IR/Layout.h"
@@ -35,6 +36,9 @@ private:
   void bindPorts();
   LogicalResult addSteps();
   LogicalResult addStep(Operation *op);
+  LogicalResult addCustomStep(device::CustomOp op);
+  LogicalResult collectArguments(Operation *op);
+  void describeStep(Operation *op, bmodel::StepDefT &step);
   LogicalResult addView(Operation *op);
   LogicalResult addCopies();
 
@@ -52,6 +56,8 @@ private:
   DenseMap<Value, uint32_t> slots;
   DenseMap<int64_t, uint32_t> callerSlots; ///< memory number of a port -> slot of the port
   DenseMap<Value, size_t> writers;         ///< index of the step that completes a value
+  std::vector<uint32_t> arguments, writes; ///< slots of the step that is being added
+  uint64_t bytes = 0;                      ///< of these slots
 };
 
 void SubnetPlanner::bindPorts() {
@@ -140,9 +146,9 @@ std::string describe(Operation *op) {
   return text;
 }
 
-LogicalResult SubnetPlanner::addStep(Operation *op) {
-  std::vector<uint32_t> arguments, writes;
-  uint64_t bytes = 0;
+/// Sets |arguments|, |writes| and |bytes| to those of the op's step, which is the next one.
+LogicalResult SubnetPlanner::collectArguments(Operation *op) {
+  arguments.clear(), writes.clear(), bytes = 0;
   for (Value operand : op->getOperands()) {
     FailureOr<uint32_t> slot = slotOf(operand);
     if (failed(slot)) {
@@ -161,15 +167,11 @@ LogicalResult SubnetPlanner::addStep(Operation *op) {
     writes.push_back(*slot);
     bytes += bytesOf(*slot);
   }
-  const KernelFrame &frame = kernels.frameOf(op);
-  uint32_t kernel = bmodel::addKernel(planned.subnet, frame.symbol, uint32_t(arguments.size()));
-  std::vector<uint32_t> dims;
-  for (top::SizeSymbolAttr symbol : symbolsOf(op)) {
-    dims.push_back(planned.sizes.slotOf(sizeOf(symbol)));
-  }
-  bmodel::StepDefT &step =
-      bmodel::addLaunch(planned.subnet, kernel, arguments, dims, planned.sizes.toFile(frame.tilesOf(op)), writes);
-  step.op.AsLaunchDef()->scratch_bytes = uint64_t(frame.scratchBytes);
+  return success();
+}
+
+/// Adds names and estimates to the step of |op|.
+void SubnetPlanner::describeStep(Operation *op, bmodel::StepDefT &step) {
   step.debug = std::make_unique<bmodel::StepDebugDefT>();
   for (StringRef name : top::getNodeNames(op->getLoc())) {
     step.debug->onnx_nodes.push_back(name.str());
@@ -179,6 +181,34 @@ LogicalResult SubnetPlanner::addStep(Operation *op) {
   step.debug->bytes = bytes;
   step.debug->estimated_ns = secondsOf ? secondsOf(op) * 1e9 : 0;
   ++planned.ops;
+}
+
+LogicalResult SubnetPlanner::addCustomStep(device::CustomOp op) {
+  if (failed(collectArguments(op))) {
+    return failure();
+  }
+  bmodel::CustomOpDefT call;
+  call.domain = op.getOpDomain().str(), call.name = op.getOpName().str();
+  call.version = int64_t(op.getOpVersion()), call.attributes = op.getOpAttributes().str();
+  call.inputs = op.getInputs().size();
+  describeStep(op, bmodel::addCustomCall(planned.subnet, std::move(call), arguments, writes));
+  return success();
+}
+
+LogicalResult SubnetPlanner::addStep(Operation *op) {
+  if (failed(collectArguments(op))) {
+    return failure();
+  }
+  const KernelFrame &frame = kernels.frameOf(op);
+  uint32_t kernel = bmodel::addKernel(planned.subnet, frame.symbol, uint32_t(arguments.size()));
+  std::vector<uint32_t> dims;
+  for (top::SizeSymbolAttr symbol : symbolsOf(op)) {
+    dims.push_back(planned.sizes.slotOf(sizeOf(symbol)));
+  }
+  bmodel::StepDefT &step =
+      bmodel::addLaunch(planned.subnet, kernel, arguments, dims, planned.sizes.toFile(frame.tilesOf(op)), writes);
+  step.op.AsLaunchDef()->scratch_bytes = uint64_t(frame.scratchBytes);
+  describeStep(op, step);
   return success();
 }
 
@@ -212,7 +242,8 @@ LogicalResult SubnetPlanner::addView(Operation *op) {
 LogicalResult SubnetPlanner::addSteps() {
   for (Operation &op : function.getBody().front()) {
     bool isView = op.getNumResults() && device::isElided(&op);
-    if (failed(needsKernel(&op) ? addStep(&op) : isView ? addView(&op) : success())) {
+    auto custom = dyn_cast<device::CustomOp>(op);
+    if (failed(needsKernel(&op) ? addStep(&op) : custom ? addCustomStep(custom) : isView ? addView(&op) : success())) {
       return failure();
     }
   }

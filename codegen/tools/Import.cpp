@@ -9,6 +9,7 @@
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorNames.h"
+#include "top_dialect/IR/TopCustomOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/StatePairs.h"
@@ -20,6 +21,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace tessera::tool;
@@ -113,6 +116,13 @@ static void warnOfPadding(ModuleOp module) {
               .str());
     }
   }
+}
+
+/// Returns the custom operators of the module, e.g. "com.example::SortBy".
+static llvm::json::Array listCustomOps(ModuleOp module) {
+  std::set<std::string> names;
+  module.walk([&](CustomOp op) { names.insert((op.getOpDomain() + "::" + op.getOpName()).str()); });
+  return llvm::json::Array(names);
 }
 
 /// Inputs that differ from the file, for the result: inputs that became constants, with their bytes in base 64, inputs
@@ -254,6 +264,9 @@ static llvm::Error run(const Options &options) {
   }
   if (!changed.opened.empty()) {
     (*object)["dims"] = std::move(changed.opened);
+  }
+  if (llvm::json::Array custom = listCustomOps(**module); !custom.empty()) {
+    (*object)["custom_ops"] = std::move(custom);
   }
   (*object)["mlir"] = llvm::json::fixUTF8(options.output);
   (*object)["weights"] = llvm::json::fixUTF8(weightPathFor(options.output));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel_format/tools/Program.h"
 #include "codegen/tools/Batch.h"
+#include "codegen/tools/CustomOps.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Session.h"
 #include "codegen/tools/Subcommand.h"
@@ -98,6 +99,9 @@ int main(int argc, char **argv) {
       bmodel::program::begin("tessera-compile", argc, argv, '-', reportLastError);
   llvm::install_bad_alloc_error_handler(onBadAlloc);
   llvm::install_fatal_error_handler(onFatalError);
+  if (llvm::Error error = loadCustomOps()) {
+    return finish(std::move(error));
+  }
   std::vector<const char *> words = {argv[0]};
   for (const std::string &argument : arguments) {
     words.push_back(argument.c_str());

@@ -9,6 +9,7 @@
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
+#include "top_dialect/IR/TopCustomOps.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -111,8 +112,8 @@ std::string reasonAgainst(Operation *op, Precision precision, const CalibrationT
 
 bool isNarrowable(Operation *op) {
   return isa_and_present<top::TopDialect>(op->getDialect()) &&
-         !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp>(op) && llvm::any_of(op->getResults(), isF32) &&
-         !top::isConstant(op->getResult(0));
+         !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp, top::CustomOp>(op) &&
+         llvm::any_of(op->getResults(), isF32) && !top::isConstant(op->getResult(0));
 }
 
 bool sumsFew(Operation *op, Precision precision) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/TopConstOps.h"
+#include "top_dialect/IR/TopCustomOps.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -15,4 +16,5 @@ void tessera::top::TopDialect::registerConstOps() {
 #define GET_OP_LIST
 #include "top_dialect/IR/TopConstOps.cpp.inc"
       >();
+  addOperations<CustomOp>(); // a family of one op
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopCustomOps.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
 
@@ -67,6 +68,8 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
   LogicalResult widen(func::FuncOp function, OpBuilder &builder) {
     SmallVector<Operation *> constants;
     SmallVector<CastOp> casts;
+    SmallVector<std::pair<CustomOp, SmallVector<Type>>> customs; // with the types that they take
+    function.walk([&](CustomOp op) { customs.emplace_back(op, SmallVector<Type>(op->getOperandTypes())); });
     function.walk([&](Operation *op) {
       if (op->getNumResults() == 1 && isConstant(op->getResult(0)) && isNarrow(op->getResult(0).getType())) {
         constants.push_back(op);
@@ -74,6 +77,9 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
       }
       if (auto cast = dyn_cast<CastOp>(op)) {
         casts.push_back(cast);
+        return;
+      }
+      if (isa<CustomOp>(op)) {
         return;
       }
       for (OpResult value : op->getResults()) {
@@ -98,6 +104,9 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
     }
     widenArguments(function, builder);
     llvm::for_each(casts, [&](CastOp cast) { widenCast(cast, builder); });
+    for (auto &[custom, types] : customs) {
+      surroundCustom(custom, types, builder);
+    }
     narrowResults(function, builder);
     return success();
   }
@@ -117,6 +126,25 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
     } else if (cast.getX().getType() == cast.getY().getType()) {
       cast.getY().replaceAllUsesWith(cast.getX());
       cast.erase();
+    }
+  }
+
+  /// Keeps the types that a custom operator takes and gives: its operands are cast back to |types|, and users read its
+  /// results widened.
+  void surroundCustom(CustomOp custom, ArrayRef<Type> types, OpBuilder &builder) {
+    builder.setInsertionPoint(custom);
+    for (auto [operand, type] : llvm::zip_equal(custom->getOpOperands(), types)) {
+      if (operand.get().getType() != type) {
+        operand.set(createCast(builder, custom.getLoc(), operand.get(), type));
+      }
+    }
+    builder.setInsertionPointAfter(custom);
+    for (Value result : custom.getResults()) {
+      if (isNarrow(result.getType())) {
+        CastOp widen = createCast(builder, custom.getLoc(), result, wide(result.getType()));
+        result.replaceAllUsesExcept(widen.getY(), widen);
+        ++widened;
+      }
     }
   }
 

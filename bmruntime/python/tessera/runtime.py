@@ -96,10 +96,25 @@ class StepProfile:
     """The parts of the step that the chip timed separately, e.g. the kernel launches on a GPU."""
 
 
-def load(path: str | os.PathLike[str], threads: int = 1, trust: bool = False, device: str | None = None) -> Model:
+def load_custom_ops(path: str | os.PathLike[str]) -> None:
+    """Loads a shared library of custom operators (tessera_custom_op.h) for models that are loaded afterwards. Its code
+    runs in this process: load only libraries that you trust."""
+    _runtime.load_custom_ops(os.path.abspath(os.fsencode(path)))
+
+
+def load(
+    path: str | os.PathLike[str],
+    threads: int = 1,
+    trust: bool = False,
+    device: str | None = None,
+    custom_ops: Sequence[str | os.PathLike[str]] = (),
+) -> Model:
     """Opens and verifies a file. `trust` skips the hashes of the constants (structure and code are always checked).
     `threads` is the default of `Model.net`, limited to the processors that the process may use. `device` selects one
-    of several chips of a family: "cuda:1"."""
+    of several chips of a family: "cuda:1". `custom_ops`: libraries for load_custom_ops; those that the environment
+    variable TESSERA_CUSTOM_OPS lists, separated by colons, are loaded as well."""
+    for library in [*custom_ops, *filter(None, os.environ.get("TESSERA_CUSTOM_OPS", "").split(os.pathsep))]:
+        load_custom_ops(library)
     return Model(path, threads, trust, device)
 
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "device_dialect/Conversion/TopToDevice/LowerCustom.h"
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "device_dialect/IR/Exact.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -52,6 +53,7 @@ struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice>
     set.add<EmptyResults>(context);
     populateElementwisePatterns(set);
     populateConvPatterns(set);
+    populateCustomPatterns(set);
     populatePoolPatterns(set);
     populateMatMulPatterns(set);
     populateReducePatterns(set);

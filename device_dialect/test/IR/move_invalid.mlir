@@ -338,3 +338,11 @@ func.func @map_c1(%x: tensor<?xf32, #top.dims<[n[1:4]]>>) -> tensor<?xf32, #top.
   } : (tensor<?xf32, #top.dims<[n[1:4]]>>) -> tensor<?xf32, #top.dims<[m[1:4]]>>
   return %y : tensor<?xf32, #top.dims<[m[1:4]]>>
 }
+
+// -----
+
+func.func @custom_c1(%x: tensor<?x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{has a tensor of type 'tensor<?x3xf32>', allowed are sizes that are numbers (custom_c1)}}
+  %y = device.custom %x {opDomain = "test", opName = "Sort", opVersion = 1, opAttributes = "{}"} : (tensor<?x3xf32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}

@@ -54,7 +54,8 @@ func.func @moves(%x: tensor<2x3xf32>, %i: tensor<2xi64>) -> tensor<2x4xf32> {
   %g = device.gather %r, %i {axis = 0} : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
   %c = device.cumsum %g {axis = 1} : (tensor<2x4xf32>) -> tensor<2x4xf32>
   %v, %k = device.topk %c {axis = 1, k = 4} : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xi64>)
-  return %v : tensor<2x4xf32>
+  %u = device.custom %v, %k {opDomain = "test", opName = "Sort", opVersion = 1, opAttributes = "{}"} : (tensor<2x4xf32>, tensor<2x4xi64>) -> tensor<2x4xf32>
+  return %u : tensor<2x4xf32>
 }
 
 // CHECK-LABEL: func.func @boxes

@@ -7,6 +7,7 @@ import difflib
 import math
 from typing import Sequence
 
+from .. import custom_ops
 from ..calibration.checks import MAX_ERROR
 from ..calibration.equalization import METHODS as EQUALIZATION
 from ..calibration.rounding import ALONE
@@ -97,6 +98,7 @@ def parse(argv: Sequence[str] | None) -> Options:
         metavar="P",
         help="share of values kept by --cali_method percentile, in %% (default: %(default)s)",
     )
+    custom_ops.add_argument(parser)
     _add_weights(parser)
     _add_running(parser)
     _add_table_tools(parser)

@@ -13,7 +13,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Any, Callable, Generic, Sequence, TypeVar
 
-from .. import __version__, interrupts, memory
+from .. import __version__, custom_ops, interrupts, memory
 from ..compile_session import session
 from ..errors import ExitCode, TesseraError
 from ..files import NO_NAME, NO_ROOM, room_hint
@@ -127,7 +127,8 @@ def run_command(
         print_error(name, lacked_descriptor(fault) or _no_stdout(fault))
         return _flushed(ExitCode.ERROR)
     context = Context.make(name, args, steps)
-    with interrupts.caught(ends_process=True), session(), context.outputs:
+    libraries = custom_ops.named(getattr(args, "custom_ops", []))
+    with interrupts.caught(ends_process=True), libraries, session(), context.outputs:
         code, error = _outcome(context, work)
         code, error = _published(context, code, error)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Sequence
 
-from .. import families, tolerances
+from .. import custom_ops, families, tolerances
 from ..errors import QUANTISED_ALREADY, ExitCode, TesseraError, usage_error
 from ..families import EXAMPLE, HOST, Owners
 from ..targets import Names, targets
@@ -63,6 +63,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     parser.add_argument("--jobs", type=int, metavar="N", help="parallel compile jobs (default: one per core)")
+    custom_ops.add_argument(parser)
     _add_planning(parser)
     _add_forms(parser)
     _add_quantisation(parser)

@@ -8,7 +8,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from .. import any_model, compare, inputs
+from .. import any_model, compare, custom_ops, inputs
 from ..errors import TesseraError, usage_error
 from ..families import EXAMPLE, of_subnet, stages_of
 from ..files import load_npz, save_npz
@@ -53,6 +53,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="CHIP",
         help="for a .bmodel with several chips: use only the stages for this one, by name or family (default: any)",
     )
+    custom_ops.add_argument(parser)
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     return parser.add_common().parse_args(argv)
 

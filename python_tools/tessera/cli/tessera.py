@@ -12,7 +12,7 @@ import numpy as np
 
 from . import accuracy, bench, estimate, explain, from_onnx, reduce
 from . import report as reports
-from .. import bmodel, compare, families, inputs, onnx_runner, preprocess, tolerances, top_model
+from .. import bmodel, compare, custom_ops, families, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..calibration import sample
 from ..errors import TesseraError, usage_error
 from ..files import require_file, scratch_folder
@@ -60,6 +60,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     from_onnx.add_flags(run)
     preprocess.add_arguments(run)
     for verb in (run, *(each.add_verb(verbs) for each in (accuracy, bench, estimate, reduce, reports, explain))):
+        custom_ops.add_argument(verb)
         verb.add_common()
     return parser.parse_args(argv)
 

@@ -138,7 +138,7 @@ Handler findHandler(StringRef domain, StringRef name, int64_t opset) {
   }
   auto it = handlerTable().find({domain, name});
   if (it == handlerTable().end()) {
-    return nullptr;
+    return findCustomHandler(domain, name);
   }
   const HandlerEntry *best = nullptr;
   for (const HandlerEntry &entry : it->second) {
@@ -171,7 +171,8 @@ llvm::Error checkOperators(const OnnxModel &model, llvm::ArrayRef<const onnx::Gr
                           nodes.size() == 1 ? "" : "s", llvm::join(llvm::ArrayRef(nodes).take_front(5), "', '"),
                           nodes.size() > 5 ? ", ..." : "");
   }
-  return unsupported(text + "\nReplace them in the model, or add them: docs/adding-an-op.md");
+  return unsupported(text + "\nReplace them in the model, bind them to C functions with --custom_ops "
+                            "(docs/custom-operators.md), or add them: docs/adding-an-op.md");
 }
 
 /// Changes the name of the ONNX tensor that |value| represents.

@@ -89,6 +89,9 @@ private:
 /// operators that occur only in branches of an If, because the branch may turn out not to be taken.
 llvm::Error checkOperators(const OnnxModel &model, llvm::ArrayRef<const onnx::GraphProto *> graphs);
 
+/// Returns the handler of an operator that a library of the user computes, or null if it is not registered.
+Handler findCustomHandler(llvm::StringRef domain, llvm::StringRef name);
+
 } // namespace tessera::top::onnx_import
 
 #endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_GRAPHIMPORTER_H

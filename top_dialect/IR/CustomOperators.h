@@ -1,0 +1,45 @@
+//===- CustomOperators.h - Operators outside Tessera ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// top.custom stands for an operator that only a library of the user can compute. Top neither loads libraries nor knows
+// their interface: a program that does so passes its operators to setCustomOperators.
+//===----------------------------------------------------------------------===//
+#ifndef TESSERA_TOP_DIALECT_IR_CUSTOMOPERATORS_H
+#define TESSERA_TOP_DIALECT_IR_CUSTOMOPERATORS_H
+
+#include "top_dialect/IR/HostTensor.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/Error.h"
+
+namespace tessera::top {
+
+/// The operator and the attributes of a node.
+struct CustomCall {
+  llvm::StringRef domain, name;
+  int64_t version;            ///< opset of the domain
+  llvm::StringRef attributes; ///< JSON object
+};
+
+/// The custom operators of a process. May be called from several threads.
+class CustomOperators {
+public:
+  virtual ~CustomOperators() = default;
+
+  virtual bool contains(llvm::StringRef domain, llvm::StringRef name) const = 0;
+  /// Applies the shape rule of a registered operator to |inputs|, whose sizes are numbers.
+  virtual llvm::Expected<llvm::SmallVector<mlir::RankedTensorType>>
+  infer(const CustomCall &call, llvm::ArrayRef<mlir::RankedTensorType> inputs, unsigned outputs) const = 0;
+  /// Computes |outputs|, which have the types of the shape rule.
+  virtual llvm::Error run(const CustomCall &call, llvm::ArrayRef<const HostTensor *> inputs,
+                          llvm::MutableArrayRef<HostTensor> outputs) const = 0;
+};
+
+/// Returns null if this program does not load custom operators.
+const CustomOperators *getCustomOperators();
+/// Called once, before the first module is read.
+void setCustomOperators(const CustomOperators *operators);
+
+} // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_CUSTOMOPERATORS_H
