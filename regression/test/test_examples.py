@@ -12,7 +12,7 @@ from case_file import REGRESSION
 from conftest import BUILD, check
 
 EXAMPLES = REGRESSION.parent / "examples"
-NEEDS = {"c": ["pkg-config"], "rust": ["pkg-config", "rustc"]}
+NEEDS = {"c": ["pkg-config"], "custom-op": ["pkg-config"], "rust": ["pkg-config", "rustc"]}
 
 
 @pytest.fixture(scope="module")
