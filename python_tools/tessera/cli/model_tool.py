@@ -143,16 +143,17 @@ def _by_type(entries: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 def say_tensors(context: Context, stage: dict[str, Any]) -> None:
     rows: list[tuple[str, ...]] = [("", "name", "type", "shape", "notes")]
     tensors = stage.get("tensors", [])
-    for role in ("inputs", "outputs"):
-        for slot in stage.get(role, []):
+    states = [slot for slot, t in enumerate(tensors) if t["role"] == "State" and t["view_of"] < 0]
+    for role, slots in (("input", stage.get("inputs", [])), ("output", stage.get("outputs", [])), ("state", states)):
+        for slot in slots:
             tensor = tensors[slot]
-            note = ""
+            note = f"'{tensor['onnx_names'][0]}' of the run before" if slot in states and tensor["onnx_names"] else ""
             if tensor.get("preprocess"):
                 note = Preprocess.from_json(tensor["preprocess"]).describe()
             if quant := tensor.get("quant"):
                 zero_points = _some(quant.get("zero_points") or [0])
                 note += f"{'; ' if note else ''}scale {_some(quant['scales'])}, zero point {zero_points}"
-            rows.append((role[:-1], tensor["name"], tensor["dtype"], shape_text(tensor, stage), note))
+            rows.append((role, tensor["name"], tensor["dtype"], shape_text(tensor, stage), note))
     context.report.say(_indent(compare.align(rows)))
     if context.args.tensors:
         rows = [("slot", "name", "type", "shape", "layout", "role", "offset", "bytes")]
