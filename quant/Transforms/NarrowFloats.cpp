@@ -71,7 +71,8 @@ public:
           narrowWeights(op, type);
         }
         for (Value value : op->getResults()) {
-          if (isF32(value) && isStored(value) && !exact.contains(value) && storedAs(value) != Precision::F32) {
+          if (isF32(value) && isStored(value) && !isPartOfConstant(value) && !exact.contains(value) &&
+              storedAs(value) != Precision::F32) {
             insertPair(value, type);
           }
         }
@@ -165,6 +166,13 @@ private:
     std::string hint = (named ? named.getKey().str() : "weight") + (type.isBF16() ? "_bf16" : "_f16");
     known = top::createConstant(builder, weight.getLoc(), data.type.clone(type), std::move(bytes), hint);
     return known;
+  }
+
+  /// Returns true for a part of a constant. If its size were fixed, it would be a constant of its own.
+  static bool isPartOfConstant(Value value) {
+    Operation *op = value.getDefiningOp();
+    return op &&
+           (top::isConstant(value) || (isa<top::SliceOp, top::ReshapeOp>(op) && isPartOfConstant(op->getOperand(0))));
   }
 
   /// Checks that |value| is stored in memory and, possibly after moves, read by an op that benefits from 16 bits. A

@@ -248,6 +248,19 @@ def test_language_model(tmp_path: Path, need: Callable[[str], Path]) -> None:
         assert np.array_equal(got.argmax(-1), wanted.argmax(-1))
 
 
+def test_structure_of_language_model(tmp_path: Path, need: Callable[[str], Path]) -> None:
+    """Rotary embeddings and grouped heads are found with open sizes too, and rows of the tables are no gathers."""
+    (tmp_path / "n.onnx").symlink_to(need("data:models/llm/stories260k.onnx"))
+
+    def count(dims: str) -> dict[str, int]:
+        text = import_at(tmp_path, "n", "--dims", dims).read_text()
+        return {op: text.count(f"top.{op} ") for op in ("rope", "attention", "gather", "expand")}
+
+    assert (
+        count("batch=1..1,seq=1..128") == count("batch=1..1,seq=17") == dict(rope=10, attention=5, gather=1, expand=0)
+    )
+
+
 def test_matmuls_quantised_at_run_time(tmp_path: Path, need: Callable[[str], Path]) -> None:
     """The file of all sizes gives the bits of files for one size; rows are quantised one by one."""
     (tmp_path / "n.onnx").symlink_to(need("data:models/llm/stories260k.onnx"))

@@ -195,53 +195,58 @@ struct RepeatedHeads {
   int64_t heads, repeats;
 };
 
+/// Checks that |v| is known to have |sizes|.
+bool hasSizes(Value v, ArrayRef<Dim> sizes) { return sameSizes(v, tensorType(sizes, typeOf(v).getElementType())); }
+
 std::optional<RepeatedHeads> matchRepeatedHeads(Value v) {
   auto reshape = v.getDefiningOp<ReshapeOp>();
   auto expand = reshape ? Value(reshape.getX()).getDefiningOp<ExpandOp>() : ExpandOp();
-  if (!expand || !typeOf(v).hasStaticShape() || !typeOf(expand.getY()).hasStaticShape()) {
+  if (!expand) {
     return std::nullopt;
   }
-  ArrayRef<int64_t> merged = dimsOf(v), repeated = dimsOf(expand.getY()), single = dimsOf(expand.getX());
+  SmallVector<Dim> merged = Shape(v).dims(), repeated = Shape(expand.getY()).dims();
   size_t rank = merged.size();
-  if (rank < 3 || repeated.size() != rank + 1 || single.size() != rank + 1) {
+  if (rank < 3 || repeated.size() != rank + 1 || Shape(expand.getX()).rank() != rank + 1) {
     return std::nullopt;
   }
   size_t head = rank - 3; // [..., head, repeats, T, E] in the longer shapes.
-  SmallVector<int64_t> expectedSingle(repeated), expectedMerged(repeated);
-  expectedSingle[head + 1] = 1;
-  expectedMerged[head] *= repeated[head + 1];
-  expectedMerged.erase(expectedMerged.begin() + head + 1);
-  if (single != ArrayRef(expectedSingle) || merged != ArrayRef(expectedMerged)) {
+  Dim heads = repeated[head], repeats = repeated[head + 1];
+  SmallVector<Dim> single(repeated);
+  single[head + 1] = 1;
+  repeated[head] = heads * repeats;
+  repeated.erase(repeated.begin() + head + 1);
+  if (!heads.isKnown() || !repeats.isKnown() || !hasSizes(expand.getX(), single) || !hasSizes(v, repeated)) {
     return std::nullopt;
   }
-  return RepeatedHeads{expand.getX(), repeated[head], repeated[head + 1]};
+  return RepeatedHeads{expand.getX(), heads.value(), repeats.value()};
 }
 
-/// Splits the head dim (third from the end) into heads x repeats.
-SmallVector<int64_t> splitHeads(ArrayRef<int64_t> dims, const RepeatedHeads &heads) {
-  SmallVector<int64_t> result(dims);
-  auto head = result.end() - 3;
-  bool isBroadcast = *head == 1;
+/// Splits the head dim (third from the end) of |v| into heads x repeats.
+Value splitHeads(Value v, const RepeatedHeads &heads, Location loc, RewriterBase &rewriter) {
+  SmallVector<Dim> sizes = Shape(v).dims();
+  auto *head = sizes.end() - 3;
+  bool isBroadcast = head->is(1);
   *head = isBroadcast ? 1 : heads.heads;
-  result.insert(head + 1, isBroadcast ? 1 : heads.repeats);
-  return result;
+  sizes.insert(head + 1, Dim(isBroadcast ? 1 : heads.repeats));
+  return createReshape(rewriter, loc, v, tensorType(sizes, typeOf(v).getElementType()));
 }
 
 /// Replaces keys and values by their unrepeated forms if both repeat their heads equally.
 bool ungroup(Attention &match, Value &k, Location loc, RewriterBase &rewriter) {
   auto keyHeads = matchRepeatedHeads(k), valueHeads = matchRepeatedHeads(match.v);
-  if (!keyHeads || !valueHeads || keyHeads->heads != valueHeads->heads || keyHeads->repeats != valueHeads->repeats ||
-      !typeOf(match.q).hasStaticShape() ||
-      dimsOf(match.q)[typeOf(match.q).getRank() - 3] != keyHeads->heads * keyHeads->repeats) {
+  if (!keyHeads || !valueHeads || keyHeads->heads != valueHeads->heads || keyHeads->repeats != valueHeads->repeats) {
     return false;
   }
-  if (match.mask && typeOf(match.mask).getRank() >= 3) {
-    if (!typeOf(match.mask).hasStaticShape()) {
-      return false;
-    }
-    match.mask = createReshape(rewriter, loc, match.mask, splitHeads(dimsOf(match.mask), *keyHeads));
+  auto hasHeads = [&](Value v, bool orOne) {
+    Dim heads = Shape(v)[Shape(v).rank() - 3];
+    return Shape(v).isDetermined() && (heads.is(keyHeads->heads * keyHeads->repeats) || (orOne && heads.is(1)));
+  };
+  bool hasHeadsInMask = match.mask && Shape(match.mask).rank() >= 3;
+  if (!hasHeads(match.q, false) || (hasHeadsInMask && !hasHeads(match.mask, true))) {
+    return false;
   }
-  match.q = createReshape(rewriter, loc, match.q, splitHeads(dimsOf(match.q), *keyHeads));
+  match.mask = hasHeadsInMask ? splitHeads(match.mask, *keyHeads, loc, rewriter) : match.mask;
+  match.q = splitHeads(match.q, *keyHeads, loc, rewriter);
   match.v = valueHeads->unrepeated;
   k = keyHeads->unrepeated;
   return true;

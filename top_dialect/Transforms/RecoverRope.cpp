@@ -1,6 +1,7 @@
 //===- RecoverRope.cpp - Recovers rotary embeddings from their formulas ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
 #include "top_dialect/Transforms/Rewrite.h"
@@ -28,26 +29,27 @@ struct Pick {
 
 /// Checks that `slice` takes all of every dim except the last.
 bool slicesLastDimOnly(SliceOp slice) {
-  ArrayRef<int64_t> dims = dimsOf(slice.getX());
-  for (size_t d = 0; d + 1 < dims.size(); ++d) {
-    if (slice.getStarts()[d] != 0 || slice.getSizes()[d] != dims[d] || slice.getSteps()[d] != 1) {
+  Shape x = slice.getX(), y = slice.getY();
+  for (size_t d = 0; d + 1 < x.rank(); ++d) {
+    if (slice.getStarts()[d] != 0 || slice.getSteps()[d] != 1) {
       return false;
     }
   }
-  return true;
+  return sameSizes(x.dropBack(), y.dropBack());
 }
 
 std::optional<Pick> matchPick(Value v) {
   auto reshape = v.getDefiningOp<ReshapeOp>();
   auto slice = (reshape ? Value(reshape.getX()) : v).getDefiningOp<SliceOp>();
-  if (!slice || !typeOf(slice.getX()).hasStaticShape() || !slicesLastDimOnly(slice)) {
+  if (!slice || Shape(slice.getX()).rank() == 0 || !Shape(slice.getX()).back().isKnown() ||
+      !Shape(slice.getY()).back().isKnown() || !slicesLastDimOnly(slice) || slice->hasAttr(kStartDimsAttr)) {
     return std::nullopt;
   }
-  ArrayRef<int64_t> dims = dimsOf(slice.getX());
-  int64_t last = dims.back(), start = slice.getStarts().back(), size = slice.getSizes().back();
+  Shape x = slice.getX();
+  int64_t last = x.back().value(), start = slice.getStarts().back(), size = slice.getSizes().back();
   int64_t step = slice.getSteps().back();
   if (reshape) {
-    bool fits = last == 2 && size == 1 && dimsOf(v) == dims.drop_back();
+    bool fits = last == 2 && size == 1 && sameSizes(v, x.dropBack());
     return fits ? std::optional(Pick{slice.getX(), Part::pair, start}) : std::nullopt;
   }
   if (last % 2 != 0 || size != last / 2) {
@@ -130,7 +132,7 @@ bool fitsAngles(Value angle, Value x, int64_t width) {
 /// Matches a rotation whose parts are joined again: halves by concatenation, pairs by stacking.
 bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
   RankedTensorType type = typeOf(concat.getY());
-  if (concat.getInputs().size() != 2 || !type.hasStaticShape() ||
+  if (concat.getInputs().size() != 2 || !Shape(type).isDetermined() ||
       static_cast<int64_t>(concat.getAxis()) != type.getRank() - 1) {
     return false;
   }
@@ -142,16 +144,17 @@ bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
     return false;
   }
   Value picked = isStack ? inner1 : y1;
-  SmallVector<int64_t> dims(dimsOf(picked));
-  int64_t width = dims.back();
+  SmallVector<Dim> dims = Shape(picked).dims();
+  int64_t width = dimsOf(picked).back();
   if (!fitsAngles(rotation->cos, picked, width) || !fitsAngles(rotation->sin, picked, width)) {
     return false;
   }
   dims.back() *= 2;
   Location loc = concat.getLoc();
-  Value x = createReshape(rewriter, loc, rotation->pick.source, dims);
-  auto rope = RopeOp::create(rewriter, loc, type.clone(dims), x, rotation->cos, rotation->sin, isStack);
-  Value joined = createReshape(rewriter, loc, rope, type.getShape());
+  RankedTensorType whole = tensorType(dims, type.getElementType());
+  Value x = createReshape(rewriter, loc, rotation->pick.source, whole);
+  auto rope = RopeOp::create(rewriter, loc, whole, x, rotation->cos, rotation->sin, isStack);
+  Value joined = createReshape(rewriter, loc, rope, type);
   replaceFused(rewriter, concat, joined.getDefiningOp());
   if (isStack) {
     rope->setLoc(joined.getLoc());
@@ -203,8 +206,8 @@ bool hasEqualHalves(Value v, int depth = 0) {
 
 /// Returns the first half of the last dim.
 Value firstHalf(RewriterBase &rewriter, Location loc, Value v) {
-  SmallVector<int64_t> starts(typeOf(v).getRank(), 0), steps(typeOf(v).getRank(), 1);
-  SmallVector<Dim> sizes = Shape(v).dims();
+  SmallVector<int64_t> steps(typeOf(v).getRank(), 1);
+  SmallVector<Dim> starts(typeOf(v).getRank(), 0), sizes = Shape(v).dims();
   sizes.back() = floorDiv(sizes.back(), 2);
   return createSlice(rewriter, loc, v, starts, sizes, steps);
 }

@@ -5,6 +5,7 @@
 // at several.
 //===----------------------------------------------------------------------===//
 #include "top_dialect/Transforms/Simplify.h"
+#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
@@ -69,8 +70,40 @@ static Value simplifyReduce(ReduceOp op, RewriterBase &rewriter) {
   return trivial && Shape(type).isDetermined() ? createReshape(rewriter, op.getLoc(), op.getX(), op.getY()) : Value();
 }
 
+/// Turns a gather of consecutive rows, whose position or number is an open size, into a slice, e.g. the rows of a
+/// rotary embedding for the tokens of a sequence. They are then constants as in a network of fixed sizes.
+static Value simplifyRange(GatherOp op, RewriterBase &rewriter) {
+  auto reshape = op.getIndices().getDefiningOp<ReshapeOp>();
+  auto range = (reshape ? Value(reshape.getX()) : Value(op.getIndices())).getDefiningOp<SliceOp>();
+  if (!range || Shape(range.getY()).rank() != 1 || range.getSteps()[0] != 1 || !dependsOnSizes(range)) {
+    return {};
+  }
+  std::optional<SmallVector<int64_t>> numbers = getConstantInts(range.getX());
+  if (!numbers || numbers->empty()) {
+    return {};
+  }
+  for (size_t i = 1; i < numbers->size(); ++i) {
+    if ((*numbers)[i] != (*numbers)[0] + static_cast<int64_t>(i)) {
+      return {};
+    }
+  }
+  SmallVector<Dim> starts(Shape(op.getX()).rank(), 0), sizes = Shape(op.getX()).dims();
+  Dim start = sizeAt(range, kStartDimsAttr, range.getStarts(), 0) + numbers->front(), rows = sizes[op.getAxis()];
+  starts[op.getAxis()] = start, sizes[op.getAxis()] = Shape(range.getY())[0];
+  bool isDetermined = Shape(op.getX()).isDetermined() && Shape(op.getY()).isDetermined();
+  if (!isDetermined || minOf(start) < 0 || !detail::isAtMost(start + sizes[op.getAxis()], rows)) {
+    return {};
+  }
+  SmallVector<int64_t> steps(starts.size(), 1);
+  return createReshape(rewriter, op.getLoc(), createSlice(rewriter, op.getLoc(), op.getX(), starts, sizes, steps),
+                       op.getY());
+}
+
 /// Turns a gather with evenly spaced constant indices into a slice.
 static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
+  if (Value slice = simplifyRange(op, rewriter)) {
+    return slice;
+  }
   RankedTensorType type = typeOf(op.getX());
   RankedTensorType indexType = typeOf(op.getIndices());
   if (!Shape(type).isDetermined() || !Shape(type)[op.getAxis()].isKnown() || !indexType.hasStaticShape() ||
@@ -94,8 +127,8 @@ static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
       return {};
     }
   }
-  SmallVector<int64_t> starts(type.getRank(), 0), steps(type.getRank(), 1);
-  SmallVector<Dim> sizes = Shape(type).dims();
+  SmallVector<int64_t> steps(type.getRank(), 1);
+  SmallVector<Dim> starts(type.getRank(), 0), sizes = Shape(type).dims();
   starts[axis] = indices->front();
   sizes[axis] = static_cast<int64_t>(indices->size());
   steps[axis] = step;
@@ -121,7 +154,8 @@ static Value sliceOfConcat(SliceOp op, ConcatOp concat, RewriterBase &rewriter) 
 }
 
 static Value sliceOfSlice(SliceOp op, SliceOp inner, RewriterBase &rewriter) {
-  SmallVector<int64_t> starts, steps;
+  SmallVector<int64_t> steps;
+  SmallVector<Dim> starts;
   for (int64_t d = 0, rank = op.getStarts().size(); d < rank; ++d) {
     starts.push_back(inner.getStarts()[d] + op.getStarts()[d] * inner.getSteps()[d]);
     steps.push_back(inner.getSteps()[d] * op.getSteps()[d]);
@@ -143,7 +177,7 @@ static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
     return sliceOfSlice(op, inner, rewriter);
   }
   bool isStatic =
-      typeOf(op.getX()).hasStaticShape() && typeOf(op.getY()).hasStaticShape() &&
+      !dependsOnSizes(op) && typeOf(op.getX()).hasStaticShape() && typeOf(op.getY()).hasStaticShape() &&
       llvm::all_of(def->getOperandTypes(), [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); });
   if (!isStatic) {
     return {};

@@ -103,12 +103,13 @@ Value createReshape(OpBuilder &builder, Location loc, Value v, Shape shape) {
   return reshape;
 }
 
-Value createSlice(OpBuilder &builder, Location loc, Value v, ArrayRef<int64_t> starts, ArrayRef<Dim> sizes,
+Value createSlice(OpBuilder &builder, Location loc, Value v, ArrayRef<Dim> starts, ArrayRef<Dim> sizes,
                   ArrayRef<int64_t> steps) {
-  SizeList list = makeSizeList(sizes, builder.getContext());
+  SizeList first = makeSizeList(starts, builder.getContext()), list = makeSizeList(sizes, builder.getContext());
   RankedTensorType type = tensorType(sizes, typeOf(v).getElementType());
-  auto slice = SliceOp::create(builder, loc, type, v, starts, list.numbers, steps);
+  auto slice = SliceOp::create(builder, loc, type, v, first.numbers, list.numbers, steps);
   setDims(slice, kDimsAttr, list.dims);
+  setDims(slice, kStartDimsAttr, first.dims);
   return slice;
 }
 

@@ -40,7 +40,7 @@ mlir::Value createPermuted(mlir::OpBuilder &builder, mlir::Value constant, llvm:
 mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, Shape shape);
 
 /// Creates a slice of |v|.
-mlir::Value createSlice(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, llvm::ArrayRef<int64_t> starts,
+mlir::Value createSlice(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, llvm::ArrayRef<Dim> starts,
                         llvm::ArrayRef<Dim> sizes, llvm::ArrayRef<int64_t> steps);
 
 /// Creates a `top.transpose` of v: dim i of the result is dim perm[i] of v.
