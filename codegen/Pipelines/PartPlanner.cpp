@@ -158,7 +158,7 @@ std::vector<uint32_t> PartPlanner::linkTensors(const partition::Subnet &subnet, 
     if (tensor.view_of >= 0) {
       uint32_t of = map[size_t(tensor.view_of)];
       const bmodel::TensorDefT &root = builder.tensor(of);
-      tensor.place = root.place, tensor.place_index = root.place_index, tensor.view_of = int32_t(of);
+      tensor.view_of = int32_t(of);
       if (root.view_of >= 0) {
         tensor.view_of = root.view_of, tensor.offset += root.offset;
       }

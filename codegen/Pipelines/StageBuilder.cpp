@@ -269,6 +269,12 @@ PlannedModel StageBuilder::finish() {
       linkTensor(to, std::move(tensor));
     }
   }
+  for (auto &view : stage->tensors) { // a root may have been placed after its views were added
+    if (view->view_of >= 0) {
+      const bmodel::TensorDefT &root = tensor(uint32_t(view->view_of));
+      view->place = root.place, view->place_index = root.place_index;
+    }
+  }
   sizes->limitInputs(function);
   planned.programs = std::move(given); // segments point into the programs
   for (const auto &workspace : stage->workspaces) {

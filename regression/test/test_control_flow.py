@@ -43,10 +43,10 @@ def save(path: Path, made: onnx.GraphProto) -> Path:
     return path
 
 
-def compile_model(model: Path, *flags: str, dims: str = "") -> Path:
-    """Returns the .bmodel of an ONNX file; `flags` are those of model_deploy, `dims` those that stay open."""
+def compile_model(model: Path, *flags: str, imports: Sequence[str] = ()) -> Path:
+    """Returns the .bmodel of an ONNX file; `flags` are those of model_deploy, `imports` those of model_transform."""
     mlir, bmodel = model.with_suffix(".mlir"), model.with_suffix(".bmodel")
-    name = ("--model_name", model.stem, "--model_def", model, *(("--dims", dims) if dims else ()))
+    name = ("--model_name", model.stem, "--model_def", model, *imports)
     check(run_tool("model_transform", *name, "--mlir", mlir, "--not_inference"))
     check(
         run_tool("model_deploy", "--mlir", mlir, "--model", bmodel, "--skip_validation", *(flags or ("--chip", "x86")))
@@ -262,7 +262,43 @@ def test_open_sizes(tmp_path: Path) -> None:
         {"c": np.array(flag), "n": np.array(batch - 1), "x": rng.standard_normal((batch, 8)).astype(np.float32)}
         for batch, flag in ((3, True), (8, False), (1, True), (8, True), (2, False), (1, False))
     ]
-    compare(model, compile_model(model, dims="batch=1..8"), runs)
+    compare(model, compile_model(model, imports=("--dims", "batch=1..8")), runs)
+
+
+def test_state(tmp_path: Path) -> None:
+    """A loop reads the old state in every pass and computes the new one, which is a view of another shape."""
+    import tessera.runtime as rt
+
+    body = graph(
+        [
+            node("Reshape", "v shape", "f"),
+            node("Add", "f old", "g"),
+            node("Tanh", "g", "h"),
+            node("Reshape", "h long", "v2"),
+            node("Identity", "going", "on"),
+        ],
+        [value("on", [], BOOL), value("v2", [32])],
+        body_inputs(value("v", [32])),
+    )
+    made = graph(
+        [
+            node("Reshape", "x long", "flat"),
+            node("Loop", "n - flat", "r", body=body),
+            node("Reshape", "r shape", "new"),
+            node("Add", "new old", "y"),
+        ],
+        [value("y", [4, 8]), value("new", [4, 8])],
+        [value("n", [], INT64), value("x", [4, 8]), value("old", [4, 8])],
+        {"shape": np.int64([4, 8]), "long": np.int64([32])},
+    )
+    model = save(tmp_path / "state.onnx", made)
+    net = rt.load(str(compile_model(model, imports=("--state", "old=new")))).net()
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    old = np.zeros((4, 8), np.float32)
+    for passes in (2, 0, 5, 1):
+        inputs = run_of(passes, n=np.array(passes))
+        y, old = session.run(None, {**inputs, "old": old})
+        np.testing.assert_allclose(net(inputs)["y"], y, rtol=1e-5, atol=1e-5)
 
 
 def test_cancel_of_an_endless_loop(tmp_path: Path) -> None:
