@@ -209,18 +209,26 @@ private:
     if (written) {
       written.erase();
     }
-    llvm::for_each(unused, eraseUnused);
+    eraseUnused(unused);
     op = made;
   }
 
-  /// Erases |value|'s op, and then the ops of its operands, if they have no uses.
-  static void eraseUnused(Value value) {
-    Operation *maker = value.getDefiningOp();
-    if (maker && maker->use_empty() &&
-        isa<device::AttentionOp, device::CopyOp, device::MapOp, device::ReshapeOp>(maker)) {
-      SmallVector<Value> operands(maker->getOperands());
-      maker->erase();
-      llvm::for_each(operands, eraseUnused);
+  /// Erases the ops of |values| that have no uses, and then those of their operands. Several values may come from one
+  /// op, e.g. if keys are also the values.
+  static void eraseUnused(ArrayRef<Value> values) {
+    llvm::SetVector<Operation *> candidates;
+    auto add = [&](Value value) {
+      if (Operation *maker = value.getDefiningOp()) {
+        candidates.insert(maker);
+      }
+    };
+    llvm::for_each(values, add);
+    while (!candidates.empty()) {
+      Operation *maker = candidates.pop_back_val();
+      if (maker->use_empty() && isa<device::AttentionOp, device::CopyOp, device::MapOp, device::ReshapeOp>(maker)) {
+        llvm::for_each(maker->getOperands(), add);
+        maker->erase();
+      }
     }
   }
 

@@ -98,3 +98,18 @@ func.func @integers(%x: tensor<1x32x48xi8>) -> tensor<1x32x2x8xf32> attributes {
   %y = device.copy %a {pieces = [#device.piece<source = 0, sizes = [1, 32, 2, 8], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 2, 1, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>]} : (tensor<1x2x32x8xf32>) -> tensor<1x32x2x8xf32>
   return %y : tensor<1x32x2x8xf32>
 }
+
+// -----
+
+// Keys that are also the values, and the same copy as the queries: the copy is erased once.
+// CHECK-LABEL: func.func @one_value
+// CHECK-NOT: device.copy
+// CHECK: device.attention
+// TILE-LABEL: func.func @one_value
+func.func @one_value(%x: tensor<1x32x2x8xf16>) -> tensor<1x2x32x8xf16> {
+  %r = device.reshape %x : (tensor<1x32x2x8xf16>) -> tensor<1x32x1x2x8xf16>
+  %s = device.reshape %r : (tensor<1x32x1x2x8xf16>) -> tensor<1x32x2x8xf16>
+  %q = device.copy %s {pieces = [#device.piece<source = 0, sizes = [1, 2, 32, 8], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 2, 1, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>]} : (tensor<1x32x2x8xf16>) -> tensor<1x2x32x8xf16>
+  %a = device.attention %q, %q, %q {scale = 0.5 : f64} : (tensor<1x2x32x8xf16>, tensor<1x2x32x8xf16>, tensor<1x2x32x8xf16>) -> tensor<1x2x32x8xf16>
+  return %a : tensor<1x2x32x8xf16>
+}
