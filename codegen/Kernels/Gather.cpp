@@ -43,6 +43,23 @@ void copyRow(KernelBuilder &kb, Type elementType, Dim size, Value from, Value fr
   });
 }
 
+/// Copies |count| rows of |size| elements from operand 0, each from the offset that |from| returns for its number.
+/// Where a tile is a thread, it copies at most 16 bytes: threads of one row then access neighbouring addresses.
+static void copyRows(KernelBuilder &kb, Dim count, Dim size, function_ref<Value(Value row)> from) {
+  constexpr int64_t kThreadBytes = 16;
+  Type element = kb.resultType().getElementType();
+  Dim run = size;
+  if (kb.target.tileIsThread && size.isKnown() && !size.is(0)) {
+    run = std::gcd(size.value(), std::max<int64_t>(1, kThreadBytes / device::elementBytes(element)));
+  }
+  int64_t runs = size.isKnown() && !size.is(0) ? size.value() / run.value() : 1;
+  forItems(kb, count * runs, run, 16384, [&](Value item) {
+    Value row = runs == 1 ? item : kb.div(item, runs), offset = from(row);
+    offset = runs == 1 ? offset : kb.add(offset, kb.mul(kb.rem(item, runs), run));
+    copyRow(kb, element, run, kb.operand(0), offset, kb.result(), kb.mul(item, run));
+  });
+}
+
 Value tupleOffset(KernelBuilder &kb, unsigned operand, Value start, int64_t count, ArrayRef<Dim> sizes,
                   ArrayRef<Dim> strides) {
   Value offset = kb.constant(0);
@@ -62,11 +79,9 @@ struct GatherModel : KernelInterface::ExternalModel<GatherModel, device::GatherO
     }
     auto [outer, size, inner] = splitAt(op);
     Dim indices = countElements(kb.operandType(1));
-    forItems(kb, outer * indices, inner, 16384, [&, size = size, inner = inner](Value item) {
+    copyRows(kb, outer * indices, inner, [&, outer = outer, size = size, inner = inner](Value item) {
       SmallVector<Value> at = delinearize(kb, item, {outer, indices});
-      Value row = kb.add(kb.mul(at[0], size), loadIndex(kb, 1, at[1], size));
-      copyRow(kb, kb.resultType().getElementType(), inner, kb.operand(0), kb.mul(row, inner), kb.result(),
-              kb.mul(item, inner));
+      return kb.mul(kb.add(kb.mul(at[0], size), loadIndex(kb, 1, at[1], size)), inner);
     });
     return success();
   }
@@ -156,11 +171,10 @@ struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::Gat
     SmallVector<Dim> dims = Shape(x).dropFront(batchDims).dims();
     Dim batchStride = countElements(Shape(x).dropFront(batchDims));
     Strides strides(x);
-    forItems(kb, batches * perBatch, inner, 16384, [&, perBatch = perBatch, inner = inner](Value item) {
+    copyRows(kb, batches * perBatch, inner, [&, perBatch = perBatch](Value item) {
       Value batch = kb.div(item, perBatch);
       Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, dims, ArrayRef(strides.dims).drop_front(batchDims));
-      copyRow(kb, x.getElementType(), inner, kb.operand(0), kb.add(kb.mul(batch, batchStride), offset), kb.result(),
-              kb.mul(item, inner));
+      return kb.add(kb.mul(batch, batchStride), offset);
     });
     return success();
   }

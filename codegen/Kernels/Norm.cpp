@@ -76,13 +76,15 @@ private:
     Value deviation = math::SqrtOp::create(
         kb.b, arith::AddFOp::create(kb.b, variance, kb.floatConstant(type, op.getEpsilon().convertToDouble())));
     Value factor = kb.splat(arith::DivFOp::create(kb.b, kb.floatConstant(type, 1.0), deviation), lanes);
-    overRow(kb, row, lanes, [&](Value i, Value mask) {
+    auto compute = [&](Value i, Value mask) {
       Value x = load(kb.add(base, i), mask);
       if (mean) {
         x = arith::SubFOp::create(kb.b, x, mean);
       }
       Value value = arith::MulFOp::create(kb.b, x, factor);
-      value = applyEpilogue(kb, op, applyAffine(value, i, mask));
+      return applyEpilogue(kb, op, applyAffine(value, i, mask));
+    };
+    mapRow(kb, row, lanes, compute, [&](Value i, Value mask, Value value) {
       kb.storeElements(kb.resultType().getElementType(), value, kb.result(), kb.add(base, i), mask);
     });
   }

@@ -8,6 +8,8 @@
 namespace tessera::kernels {
 
 /// Iterates over [0, size) in vectors of |lanes| with carried values; |mask| is null except for a partial last vector.
+/// If threads share the row, an iteration of the loop processes several vectors, whose loads are then in flight at the
+/// same time; the order of sums is the same.
 llvm::SmallVector<mlir::Value> overRow(
     KernelBuilder &kb, Dim size, unsigned lanes, llvm::ArrayRef<mlir::Value> carried,
     llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value i, mlir::Value mask, mlir::ValueRange carried)> body);
@@ -15,6 +17,12 @@ llvm::SmallVector<mlir::Value> overRow(
 /// Iterates as above without carried values.
 void overRow(KernelBuilder &kb, Dim size, unsigned lanes,
              llvm::function_ref<void(mlir::Value i, mlir::Value mask)> body);
+
+/// Stores |compute|'s values of [0, size) in vectors of |lanes|. If threads share the row, several vectors are computed
+/// before the first of them is stored: a GPU does not load what follows a store before that store.
+void mapRow(KernelBuilder &kb, Dim size, unsigned lanes,
+            llvm::function_ref<mlir::Value(mlir::Value i, mlir::Value mask)> compute,
+            llvm::function_ref<void(mlir::Value i, mlir::Value mask, mlir::Value value)> store);
 
 /// Returns how many of |count| independent items a tile takes to have about |workPerTile| work, at likely sizes.
 int64_t itemsPerTile(const KernelBuilder &kb, Dim count, Dim workPerItem, int64_t workPerTile);
