@@ -106,16 +106,28 @@ bmrt_code_t add(const bmrt_backend_t *backend, bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-/// Loads the library from this library's folder. $ORIGIN makes that independent of the current folder.
-bmrt_code_t loadLibrary(const char *family, const bmrt_backend_t **out, bmrt_status_t *status) {
-  char path[64];
-  snprintf(path, sizeof(path), "$ORIGIN/libbmrt_%s.so", family);
-  const char *file = path + strlen("$ORIGIN/");
+/// Loads |file| from this library's folder, |own|. $ORIGIN makes that independent of the current folder, but it means
+/// another folder if a library that replaces dlopen() calls the original one, as compute-sanitizer's does.
+void *openBeside(const char *own, const char *file) {
+  char path[4096];
+  snprintf(path, sizeof(path), "$ORIGIN/%s", file);
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *name = own ? strrchr(own, '/') : nullptr;
+  if (library || !name) {
+    return library;
+  }
+  snprintf(path, sizeof(path), "%.*s/%s", int(name - own), own, file);
+  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+bmrt_code_t loadLibrary(const char *family, const bmrt_backend_t **out, bmrt_status_t *status) {
+  char file[64];
+  snprintf(file, sizeof(file), "libbmrt_%s.so", family);
+  Dl_info own{};
+  dladdr(reinterpret_cast<const void *>(&core::findBackend), &own);
+  void *library = openBeside(own.dli_fname, file);
   if (!library) {
     const char *cause = dlerror();
-    Dl_info own{};
-    dladdr(reinterpret_cast<const void *>(&core::findBackend), &own);
     return BMRT_FAIL(status, UNSUPPORTED, "chips of family '%s' need the back end %s beside %.150s: %.200s", family,
                      file, own.dli_fname ? own.dli_fname : "this library", cause ? cause : "it cannot be loaded");
   }
