@@ -8,7 +8,7 @@ case is a folder (created by make_cases.py):
 
     *.bmodel        the models to run; each is a row of the result
     inputs.npz      the inputs by name
-    expected.npz    the expected outputs; outputs must be bit-equal, unless
+    expected.npz    the expected outputs; outputs must be equal to the bit (except NaN's), unless
     case.json       {"tolerance": 1e-3} allows this share of an output's largest value as an error; {"gemm": {"sizes":
                     [m, n, k], "type": "f16"}}: the case is a single matmul, and cuBLAS is timed as well
     model.pt2       a file of torch.export, or
@@ -19,6 +19,9 @@ The result also lists the launches of each model, with the time between events a
 
     on_device.py --library build/lib/libbmrt.so --json result.json cases/*
 
+With --jobs, several processes run cases at the same time, which is only useful to check outputs: `--jobs 12 --runs 1`.
+A process whose kernel faults loses the GPU, so its failed cases are run again, each in a process of its own.
+
 BMRT_LIBCUDA names another driver, as for the runtime. Exit code 1 if a case failed, 2 if there is no GPU or library.
 """
 from __future__ import annotations
@@ -28,8 +31,11 @@ import ctypes
 import json
 import os
 import platform
+import subprocess
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
@@ -38,10 +44,14 @@ import numpy as np
 
 RANK = 16
 ALIGNMENT = 64
+LEGACY_STREAM = 1  # the null stream, by a handle
 FIRST_RUNNABLE_STAGE = 0xFFFFFFFF
 DTYPES = ("f4", "f2", "u2", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")  # bmrt_dtype_t; bf16 as its bits
 BF16 = 2
 WARM_UP_SECONDS = 0.5
+TORCH_FILES = ("model.pt2", "model.pt")
+PRODUCTS = 10  # matmuls of cuBLAS in one measurement
+BATCH = 8  # cases of a process with --jobs
 
 
 class Status(ctypes.Structure):
@@ -175,6 +185,22 @@ class Net:
         library.call("bmrt_context_set_profiling", self._context, ctypes.c_bool(False))
         return found
 
+    def place_on_gpu(self, driver: Driver) -> None:
+        """Binds inputs and outputs to memory of the GPU, and makes runs use the null stream. The driver's context must
+        be current. Raises CaseError if the host processes one of them."""
+        for kind, arrays in (("input", self.inputs), ("output", self.outputs)):
+            for index, array in enumerate(arrays.values()):
+                memory = driver.copy_of(array)
+                size = ctypes.c_uint64(array.nbytes)
+                self._library.call(f"bmrt_context_bind_chip_{kind}", self._context, index, memory, size)
+        self._library.call("bmrt_context_set_stream", self._context, ctypes.c_void_p(LEGACY_STREAM))
+
+    def launch(self) -> None:
+        self._library.call("bmrt_context_launch", self._context)
+
+    def wait(self) -> None:
+        self._library.call("bmrt_context_wait", self._context)
+
     def close(self) -> None:
         self._library.plain("bmrt_context_destroy", self._context)
         self._library.plain("bmrt_model_release", self._model)
@@ -207,9 +233,17 @@ class Driver:
                 info[key] = value.value
         return info
 
+    def copy_of(self, array: np.ndarray) -> ctypes.c_void_p:
+        """Returns memory of the GPU with the contents of the array. It is freed with the process."""
+        memory, size = ctypes.c_void_p(), ctypes.c_size_t(array.nbytes)
+        self.call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(max(1, array.nbytes)))
+        self.call("cuMemcpyHtoD_v2", memory, ctypes.c_void_p(array.ctypes.data), size)
+        return memory
+
     @contextmanager
     def events(self) -> Iterator[Callable[[Callable[[], None]], float]]:
-        """Yields a function that returns the microseconds of a call between two events of the null stream."""
+        """Yields a function that returns the microseconds of a call between two events of the null stream. The
+        driver's context is current until the end."""
         context, begin, end = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
         self.call("cuCtxPushCurrent_v2", context)
@@ -247,16 +281,20 @@ def compared(got: np.ndarray, want: np.ndarray, dtype: int, tolerance: float | N
         return {"passed": False, "reason": f"shape {got.shape}, expected {want.shape}"}
     if want.dtype != got.dtype and dtype == BF16 and want.dtype.kind == "f":
         want = (want.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    same_bits = got.dtype == want.dtype and got.tobytes() == want.tobytes()
     ours, theirs = widened(got, dtype), widened(want.astype(got.dtype), dtype)
     with np.errstate(invalid="ignore"):
         difference = np.abs(ours.astype(np.float64) - theirs.astype(np.float64))
-    both_nan = np.isnan(ours) & np.isnan(theirs) if ours.dtype.kind == "f" else np.zeros(ours.shape, bool)
-    differing = int(((ours != theirs) & ~both_nan).sum())
+    is_float = ours.dtype.kind == "f"
+    both_nan = np.isnan(ours) & np.isnan(theirs) if is_float else np.zeros(ours.shape, bool)
+    unequal = (ours != theirs) & ~both_nan
+    differs = unequal | (np.signbit(ours) != np.signbit(theirs)) & ~both_nan if is_float else unequal
+    differing = int(differs.sum())
     difference = np.where((ours == theirs) | both_nan, 0.0, difference)
     largest = float(np.abs(np.where(both_nan, 0, theirs).astype(np.float64)).max(initial=0)) or 1.0
     worst = float(difference.max(initial=0)) / largest
-    passed = same_bits if tolerance is None else worst <= tolerance  # NaN on one side only never passes
+    passed = (
+        got.dtype == want.dtype and not differing if tolerance is None else worst <= tolerance
+    )  # NaN on one side only never passes
     return {
         "passed": bool(passed),
         "elements": int(want.size),
@@ -272,7 +310,7 @@ def percentiles(times: Sequence[float]) -> dict[str, float]:
     return {"runs": len(times), **{key: round(float(value), 3) for key, value in info.items()}}
 
 
-def timed(run: Callable[[], None], runs: int, seconds: float) -> list[float]:
+def timed(run: Callable[[], object], runs: int, seconds: float) -> list[float]:
     """Returns the microseconds of up to `runs` runs, at least one, after warm-up runs."""
     end = time.perf_counter() + min(WARM_UP_SECONDS, seconds)
     for _ in range(runs):
@@ -321,17 +359,17 @@ def torch_of_gpu() -> Any:
 
 
 def load_torch(torch: Any, folder: Path) -> tuple[Any, bool]:
-    """Returns the case's module on the GPU and whether torch.compile supports it; (None, False) without a module."""
-    if (folder / "model.pt2").exists():
-        return torch.export.load(str(folder / "model.pt2")).module().cuda(), True
-    if (folder / "model.pt").exists():
-        return torch.jit.load(str(folder / "model.pt")).cuda().eval(), False
-    return None, False
+    """Returns the case's module on the GPU and whether torch.compile supports it."""
+    exported, script = (folder / name for name in TORCH_FILES)
+    if exported.exists():
+        return torch.export.load(str(exported)).module().cuda(), True
+    return torch.jit.load(str(script)).cuda().eval(), False
 
 
 def beside_torch(folder: Path, inputs: Sequence[np.ndarray], runs: int, seconds: float) -> dict[str, Any] | None:
     """Times the case's module with PyTorch on the same GPU: eagerly, compiled, and as a CUDA graph."""
-    torch = torch_of_gpu()
+    has_module = any((folder / name).exists() for name in TORCH_FILES)  # without one, torch is not even imported
+    torch = torch_of_gpu() if has_module else None
     module, compiles = load_torch(torch, folder) if torch else (None, False)
     if module is None:
         return None
@@ -384,14 +422,21 @@ def beside_cublas(gemm: Mapping[str, Any], launches: Sequence[Mapping[str, Any]]
         def product() -> None:
             torch.matmul(a, b)
 
+    for _ in range(3):
+        product()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()  # otherwise the time of a small matmul is that of the call in Python
+    with torch.cuda.graph(graph):
+        for _ in range(PRODUCTS):
+            product()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     times = []
     for _ in range(runs):
         begin.record()
-        product()
+        graph.replay()
         end.record()
         end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3)
+        times.append(begin.elapsed_time(end) * 1e3 / PRODUCTS)
     ours = max(launch["us"] for launch in launches)
     return {"us": round(min(times), 3), "of_cublas": round(min(times) / ours, 3) if ours else None}
 
@@ -414,16 +459,35 @@ def run_model(library: Library, driver: Driver, path: Path, case: Mapping[str, A
         with driver.events() as measured:
             info["event_us"] = percentiles([measured(net.run) for _ in range(min(args.runs, 100))])
         launches = net.launches(min(args.runs, 20))
+        info["gpu_us"] = times_on_gpu(net, driver, args)
     finally:
         net.close()
     estimate = estimate_of(path)
     info["launches"] = with_estimates(launches, estimate)
-    if estimate:
+    if estimate and estimate["microseconds"]:
         info["estimate_us"] = estimate["microseconds"]
-        info["measured_over_estimate"] = round(info["event_us"]["p50"] / info["estimate_us"], 3)
+        ours = info["gpu_us"] or info["event_us"]
+        info["measured_over_estimate"] = round(ours["p50"] / info["estimate_us"], 3)
     if case["gemm"]:
         info["cublas"] = beside_cublas(case["gemm"], launches, min(args.runs, 50))
     return info
+
+
+def times_on_gpu(net: Net, driver: Driver, args: Any) -> dict[str, float] | None:
+    """Times runs whose inputs and outputs stay on the GPU, between events; None if the host processes one of them."""
+    with driver.events() as measured:
+        try:
+            net.place_on_gpu(driver)
+        except CaseError:
+            return None
+
+        def once() -> float:
+            elapsed = measured(net.launch)
+            net.wait()
+            return elapsed
+
+        timed(once, min(args.runs, 20), args.seconds)  # the graph is captured anew for other memory
+        return percentiles([once() for _ in range(min(args.runs, 200))])
 
 
 def load_case(folder: Path) -> dict[str, Any]:
@@ -455,12 +519,58 @@ def run_case(library: Library, driver: Driver, folder: Path, args: Any) -> Itera
         yield row
 
 
+def not_begun(folder: Path, args: Any) -> dict[str, Any]:
+    return {"case": folder.name, "passed": False, "error": f"not begun within {args.minutes:g} minutes"}
+
+
+def run_cases(library: Library, driver: Driver, args: Any) -> Iterator[dict[str, Any]]:
+    end = time.monotonic() + 60 * args.minutes
+    for folder in args.cases:
+        if time.monotonic() > end:
+            yield not_begun(folder, args)
+        else:
+            yield from run_case(library, driver, folder, args)
+
+
+def run_in_process(folders: Sequence[Path], args: Any) -> list[dict[str, Any]]:
+    """Runs cases in a process of their own, and those without a result again, each in its own process."""
+    with tempfile.TemporaryDirectory(prefix="on-device-") as name:
+        result = Path(name) / "result.json"
+        options = ("--library", args.library, "--runs", str(args.runs), "--seconds", str(args.seconds))
+        command = [sys.executable, __file__, *options, "--minutes", str(args.minutes), "--json", str(result)]
+        done = subprocess.run([*command, *map(str, folders)], capture_output=True, text=True, check=False)
+        rows: list[dict[str, Any]] = json.loads(result.read_text())["cases"] if result.exists() else []
+    if len(folders) == 1:
+        lost = (done.stderr.strip() or "no message").splitlines()[-1]
+        return rows or [{"case": folders[0].name, "passed": False, "error": f"exit code {done.returncode}: {lost}"}]
+    failed = {row["case"] for row in rows if "error" in row}
+    again = [folder for folder in folders if folder.name in failed or folder.name not in {row["case"] for row in rows}]
+    right = [row for row in rows if row["case"] not in failed]
+    return right + [row for folder in again for row in run_in_process([folder], args)]
+
+
+def run_in_processes(args: Any) -> Iterator[dict[str, Any]]:
+    """Yields the rows of all cases. Case folders must have different names."""
+    end = time.monotonic() + 60 * args.minutes
+    batches = [args.cases[i : i + BATCH] for i in range(0, len(args.cases), BATCH)]
+
+    def run_batch(folders: Sequence[Path]) -> list[dict[str, Any]]:
+        if time.monotonic() > end:
+            return [not_begun(folder, args) for folder in folders]
+        return run_in_process(folders, args)
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for rows in pool.map(run_batch, batches):
+            yield from rows
+
+
 def print_report(row: Mapping[str, Any]) -> None:
     name = f"{row['case']}/{row.get('model', '')}"
     if "error" in row:
         print(f"FAIL  {name}: {row['error']}", flush=True)
         return
     wall, event = row["wall_us"], row["event_us"]
+    on_gpu = f"{row['gpu_us']['p50']:.1f} us with data on the GPU, " if row["gpu_us"] else ""
     more = f", {row['measured_over_estimate']} times the estimate" if "estimate_us" in row else ""
     torch = row.get("torch") or {}
     for key in ("eager_us", "compile_us", "graph_us"):
@@ -468,8 +578,8 @@ def print_report(row: Mapping[str, Any]) -> None:
     if row.get("cublas"):
         more += f", {row['cublas']['of_cublas']} of cuBLAS"
     print(
-        f"{'ok  ' if row['passed'] else 'FAIL'}  {name}: {event['p50']:.1f} us between events, {wall['p50']:.1f} us a "
-        f"call (p90 {wall['p90']:.1f}, p99 {wall['p99']:.1f}){more}",
+        f"{'ok  ' if row['passed'] else 'FAIL'}  {name}: {on_gpu}{event['p50']:.1f} us between events, "
+        f"{wall['p50']:.1f} us a call (p90 {wall['p90']:.1f}, p99 {wall['p99']:.1f}){more}",
         flush=True,
     )
     for output, info in row["outputs"].items():
@@ -494,6 +604,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--seconds", type=float, default=2, metavar="S", help="maximum seconds of timed runs (default: %(default)s)"
     )
     parser.add_argument("--minutes", type=float, default=10, metavar="M", help="start no case after this many minutes")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="run cases in N processes; times are useless")
     args = parser.parse_args(argv)
     if args.runs < 1 or args.seconds < 0:
         parser.error("--runs: at least 1; --seconds: at least 0")
@@ -509,16 +620,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"on_device: {error}", file=sys.stderr)
         return 2
     print(f"{device['name']}, driver {device['driver']}; libbmrt {library.version}", flush=True)
-    end = time.monotonic() + 60 * args.minutes
     rows: list[dict[str, Any]] = []
-    for folder in args.cases:
-        if time.monotonic() > end:
-            rows.append({"case": folder.name, "passed": False, "error": f"not begun within {args.minutes:g} minutes"})
-            print_report(rows[-1])
-            continue
-        for row in run_case(library, driver, folder, args):
-            rows.append(row)
-            print_report(row)
+    for row in run_in_processes(args) if args.jobs > 1 else run_cases(library, driver, args):
+        rows.append(row)
+        print_report(row)
     passed = sum(row["passed"] for row in rows)
     if args.json:
         info = {"device": device, "libbmrt": library.version, "host": platform.machine(), "cases": rows}

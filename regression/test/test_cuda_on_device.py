@@ -17,6 +17,9 @@ from case_file import all_cases, data_path
 from test_cases import skip_if_missing
 from test_cuda import MACHINE, has_machine
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cuda"))
+import measured  # noqa: E402
+
 SCRIPT = Path(__file__).resolve().parents[1] / "cuda" / "on_device.py"
 LIBRARY = Path(os.environ["TESSERA_BUILD_DIR"]) / "lib" / "libbmrt.so"
 
@@ -60,7 +63,7 @@ class Event:
     def synchronize(self): pass
     def elapsed_time(self, other): return 1e3 * (other.time - self.time)
 class CUDAGraph:
-    def replay(self): pass
+    def replay(self): time.sleep(1e-4)
 cuda = types.SimpleNamespace(is_available=lambda: True, synchronize=lambda: None, Event=Event, CUDAGraph=CUDAGraph)
 cuda.graph = lambda graph: contextlib.nullcontext()
 export = types.SimpleNamespace(load=lambda path: types.SimpleNamespace(module=Module))
@@ -169,3 +172,35 @@ def test_what_cannot_run_is_told(cases: Path, tmp_path: Path) -> None:
 def test_without_a_driver(cases: Path) -> None:
     info = on_device(cases / "int8", BMRT_LIBCUDA="/no/such/libcuda.so.1")
     assert info.returncode == 2 and "libcuda" in info.stderr and "Traceback" not in info.stderr
+
+
+def test_cases_run_in_several_processes(cases: Path, tmp_path: Path) -> None:
+    """A process whose GPU is lost does not fail the other cases of its batch: each of them is run again alone."""
+    broken = altered(cases, tmp_path, "int8")
+    shutil.copytree(cases / "f32", broken / "unnamed")
+    np.savez(broken / "unnamed" / "inputs.npz", other=np.zeros(1))
+    folders = (broken / "int8", broken / "unnamed", cases / "f32")
+    info = on_device("--jobs", "2", "--json", tmp_path / "r.json", *folders)
+    rows = {row["case"]: row for row in json.loads((tmp_path / "r.json").read_text())["cases"]}
+    assert info.returncode == 1 and len(rows) == 3, info.stdout + info.stderr
+    assert rows["f32"]["passed"] and not rows["int8"]["passed"] and "inputs.npz lacks" in rows["unnamed"]["error"]
+
+
+def test_back_ends_are_found_although_dlopen_is_replaced(cases: Path, tmp_path: Path) -> None:
+    """As under compute-sanitizer: $ORIGIN is then the folder of the library that replaces dlopen()."""
+    source = tmp_path / "replaced.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n"
+        "void *dlopen(const char *name, int mode) {\n"
+        '  return ((void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen"))(name, mode);\n}\n'
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "replaced.so", "-ldl"], check=True)
+    info = on_device(cases / "int8", LD_PRELOAD=str(tmp_path / "replaced.so"))
+    assert info.returncode == 0, info.stdout + info.stderr
+
+
+def test_the_docs_show_the_stored_measurements() -> None:
+    summary = json.loads((SCRIPT.parent / "results" / "h200.json").read_text())
+    text = measured.PAGE.read_text(encoding="utf-8")
+    assert measured.page_with(text, measured.tables(summary)) == text, "run regression/cuda/measured.py --write"
+    assert all(row["passed"] for row in summary["rows"].values()) and len(summary["rows"]) > 10
