@@ -217,6 +217,32 @@ def rejection(model: Path) -> str:
     return refused.stderr
 
 
+def test_captured_value_lives_until_the_loop_ends(tmp_path: Path) -> None:
+    """Its last reader comes first in the body; the results of the if must not take its bytes."""
+    small = graph([node("Tanh", "a", "t")], [value("t", [4, 8])])
+    large = graph([node("Neg", "a", "g")], [value("g", [4, 8])])
+    body = graph(
+        [
+            node("Add", "s k", "a"),
+            node("ReduceSum", "a", "total", keepdims=0),
+            node("Less", "total limit", "few"),
+            node("If", "few", "r", then_branch=small, else_branch=large),
+            node("Mul", "r half", "s2"),
+            node("Identity", "going", "on"),
+        ],
+        [value("on", [], BOOL), value("s2", [4, 8])],
+        body_inputs(value("s", [4, 8])),
+    )
+    made = graph(
+        [node("Sigmoid", "x", "k"), node("Loop", "n - x", "y", body=body)],
+        [value("y", [4, 8])],
+        [value("n", [], INT64), value("x", [4, 8]), value("limit", [])],
+        {"half": np.float32(0.5)},
+    )
+    model = save(tmp_path / "captured.onnx", made)
+    compare(model, compile_model(model), [run_of(n, n=np.array(n), limit=np.float32(12)) for n in (1, 2, 3, 6)])
+
+
 def test_carried_value_that_grows(tmp_path: Path) -> None:
     """The message names the loop and says what to do."""
     body = graph(
