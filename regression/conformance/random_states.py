@@ -5,7 +5,8 @@ without states, both of which get the states by hand.
     build/bin/tessera-python regression/conformance/random_states.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
 
 Networks have up to four states. Their new values are results of ops, of the same or of several states, constants, or
-other states, unchanged or swapped; some are outputs too. The file without states must give the same bits.
+other states, unchanged or swapped; some are outputs too, and some networks branch at run time. The file without states
+must give the same bits.
 """
 from __future__ import annotations
 
@@ -39,6 +40,7 @@ class Maker:
         self.rng = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.rows, self.size = self.rng.choice([1, 1, 2, 3]), self.rng.choice([1, 4, 16, 17, 64])
+        self.branches = seed % 4 == 3
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
@@ -56,6 +58,8 @@ class Maker:
         """Returns a value that depends on some of `values`."""
         a, b = self.rng.choice(values), self.rng.choice(values)
         kind = self.rng.randrange(5)
+        if self.branches and self.rng.random() < 0.3:
+            return self.branch(a, b)
         if kind == 0:
             return self.node("Tanh", self.node("MatMul", a, self.constant(self.size, self.size)))
         if kind == 1:
@@ -65,6 +69,17 @@ class Maker:
         if kind == 3:
             return self.node("Mul", a, self.constant(self.rows, self.size))
         return self.shifted(a, b)
+
+    def branch(self, a: str, b: str) -> str:
+        """Returns a value that one of two branches computes, by the sum of the input."""
+        name = f"b{len(self.nodes)}"
+        graphs = []
+        for kind, op in (("then", "Mul"), ("else", "Min")):
+            end = helper.make_tensor_value_info(f"{name}_{kind}", TensorProto.FLOAT, [self.rows, self.size])
+            graphs.append(helper.make_graph([helper.make_node(op, [a, b], [end.name])], kind, [], [end]))
+        self.constants.append(numpy_helper.from_array(np.array(0, np.float32), f"zero{len(self.nodes)}"))
+        condition = self.node("Greater", self.node("ReduceSum", "x", keepdims=0), self.constants[-1].name)
+        return self.node("If", condition, then_branch=graphs[0], else_branch=graphs[1])
 
     def shifted(self, a: str, b: str) -> str:
         """Returns a window over the columns of `a` and `b`, as a buffer of past values."""
