@@ -103,8 +103,8 @@ void AmxConv::complete(TileShape &shape) const {
 void AmxConv::copyRows(const ConvPart &part, Value firstRow) {
   auto copyPositions = [&](Value from, Value to, Value count) {
     if (g.input.blocked) {
-      return copyChannelsLast(kb, from, to, count, g.s.icBlocks(), g.sourcePlane().value(), g.s.aBytes, g.input.positionBytes,
-                              g.highAt);
+      return copyChannelsLast(kb, from, to, count, g.s.icBlocks(), g.sourcePlane().value(), g.s.aBytes,
+                              g.input.positionBytes, g.highAt);
     }
     copyPixels(kb, from, to, count, g.s.groupC(), g.sourcePlane().value(), g.s.aBytes);
   };

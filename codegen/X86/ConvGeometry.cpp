@@ -9,7 +9,7 @@ namespace tessera::x86 {
 ConvTiling::ConvTiling(const ConvShape &s, bool flat, int64_t mostPositions)
     : flat(flat), height(flat ? Dim(1) : s.oh), width(flat ? s.oh * s.ow : s.ow), stepW(flat ? 1 : s.strideW),
       mostPositions(mostPositions), columns(std::max<int64_t>(1, likelyOf(width)), mostPositions),
-      rowSteps(!isOneRow()         ? height
+      rowSteps(!isOneRow()       ? height
                : width.isKnown() ? Dim(columns.pieces)
                                  : tessera::ceilDiv(width, mostPositions)) {}
 

@@ -14,14 +14,14 @@ namespace tessera::x86 {
 
 /// The data that A reads: the input in place, or a copy of a part of it in scratch.
 struct ConvInput {
-  bool blocked;                 ///< the input has channel blocks; otherwise it is row-major
-  int64_t lanes;                ///< elements of one position of the input in memory
-  int64_t planes;               ///< planes of one group of the data that A reads: channel blocks, channels, or one
-  int64_t positionBytes;        ///< bytes of one position as it is multiplied
-  bool copied;                  ///< A reads a copy
-  Dim pitch = 0, plane = 0;     ///< bytes of a row and of a plane of the data that A reads; a flat copy has no rows
-  Dim positions = 0;            ///< positions in a row of a copy; a row of a plane of symbolic width is longer
-  int64_t copyBytes = 0;        ///< scratch bytes of the copy
+  bool blocked;             ///< the input has channel blocks; otherwise it is row-major
+  int64_t lanes;            ///< elements of one position of the input in memory
+  int64_t planes;           ///< planes of one group of the data that A reads: channel blocks, channels, or one
+  int64_t positionBytes;    ///< bytes of one position as it is multiplied
+  bool copied;              ///< A reads a copy
+  Dim pitch = 0, plane = 0; ///< bytes of a row and of a plane of the data that A reads; a flat copy has no rows
+  Dim positions = 0;        ///< positions in a row of a copy; a row of a plane of symbolic width is longer
+  int64_t copyBytes = 0;    ///< scratch bytes of the copy
 };
 
 /// The positions of a result as register tiles.

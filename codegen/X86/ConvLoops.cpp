@@ -291,9 +291,8 @@ void copyPaddedRows(KernelBuilder &kb, const ConvGeometry &g, const ConvPart &pa
     Value top = kb.min(rows, kb.max(kb.constant(0), kb.sub(kb.constant(0), firstRow)));
     Value bottom = kb.max(top, kb.min(rows, kb.sub(kb.index(s.h), firstRow)));
     auto fillRows = [&](Value begin, Value end) {
-      kb.forLoop(begin, end, 1, [&](Value row) {
-        fill(byteOffset(kb, to, kb.mul(row, input.pitch)), width * input.positionBytes);
-      });
+      kb.forLoop(begin, end, 1,
+                 [&](Value row) { fill(byteOffset(kb, to, kb.mul(row, input.pitch)), width * input.positionBytes); });
     };
     if (!s.padded() && width.isKnown() && s.w.is(width.value())) {
       // Whole rows are contiguous in both places.

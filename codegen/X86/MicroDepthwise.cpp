@@ -21,8 +21,7 @@ namespace {
 class Depthwise {
 public:
   Depthwise(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), extraKinds(extras), most(packingOf(op).getRows()),
-        blocks(ceilDiv(s.c, kBlock)) {}
+      : op(op), kb(kb), s(op), extraKinds(extras), most(packingOf(op).getRows()), blocks(ceilDiv(s.c, kBlock)) {}
   void emit();
 
 private:
@@ -64,7 +63,8 @@ private:
   SmallVector<Value> extras;
   SmallVector<Value> channels; ///< mask of the existing channels, per vector of the block; empty if all exist
   Value tapBegin, tapEnd;      ///< kernel rows inside the input
-  Value columnBegin, columnEnd; ///< kernel columns inside the input; null if all are, or if they are cut at compile time
+  Value columnBegin,
+      columnEnd; ///< kernel columns inside the input; null if all are, or if they are cut at compile time
 };
 
 void Depthwise::emit() {
@@ -210,7 +210,8 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
       if (columnBegin) {
         return kb.forLoop(columnBegin, columnEnd, 1, sums, [&](Value tap, ValueRange before) {
           Value weight = weightAt(byteOffset(kb, weights, kb.mul(tap, wBlock())));
-          return SmallVector<Value>{addTap(byteOffset(kb, row, kb.mul(tap, s.dilationW * xBlock())), weight, before[0])};
+          return SmallVector<Value>{
+              addTap(byteOffset(kb, row, kb.mul(tap, s.dilationW * xBlock())), weight, before[0])};
         });
       }
       for (int64_t tap = 0; tap < s.kw; ++tap) {

@@ -81,10 +81,10 @@ private:
 
   DepthwiseWindows shape; ///< windows per kernel row
   RowSize used{0, 0};
-  int64_t pitch = 0;        ///< bytes from row to row in scratch
-  int64_t rowsTogether = 1; ///< output rows whose input is prepared together
+  int64_t pitch = 0;             ///< bytes from row to row in scratch
+  int64_t rowsTogether = 1;      ///< output rows whose input is prepared together
   int64_t windowsPerResidue = 0; ///< windows from residue to residue
-  int64_t stagingBytes = 0; ///< bytes of a padded input row, staged before the rows in scratch
+  int64_t stagingBytes = 0;      ///< bytes of a padded input row, staged before the rows in scratch
 
   // State of the current block.
   Value x, w, y, bias;
@@ -115,7 +115,8 @@ void Depthwise8::plan() {
   pitch = bytesOf(largest).value();
   // Keep some 24 KiB of rows, which stay in L1, but share the rows of tall (dilated) windows among enough outputs.
   int64_t likely = std::max<int64_t>(1, likelyOf(bytesOf(used))), extra = (s.kh - 1) * s.dilationH + 1 - s.strideH;
-  int64_t close = (24 * 1024 / likely - extra) / s.strideH, shared = ceilDiv(3 * std::max<int64_t>(extra, 0), s.strideH);
+  int64_t close = (24 * 1024 / likely - extra) / s.strideH,
+          shared = ceilDiv(3 * std::max<int64_t>(extra, 0), s.strideH);
   int64_t most = (256 * 1024 / likely - extra) / s.strideH;
   rowsTogether = std::clamp<int64_t>(std::min(std::max(close, shared), most), 1, std::max<int64_t>(1, likelyOf(s.oh)));
   int64_t rowsIn = (rowsTogether - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
@@ -280,10 +281,11 @@ void Depthwise8::prepareLanes(Value from, Value to) {
 
 void Depthwise8::emitRow(Value row, Value scratchRow, int64_t tail) {
   if (!s.ow.isKnown()) {
-    return forOpenTiles(kb, kb.constant(0), kb.index(s.ow), columnsPerTile, [&](Value first, Value count, int64_t width) {
-      kb.forLoop(first, kb.add(first, kb.mul(count, width)), width,
-                 [&](Value column) { emitTile(row, scratchRow, column, width, tail); });
-    });
+    return forOpenTiles(kb, kb.constant(0), kb.index(s.ow), columnsPerTile,
+                        [&](Value first, Value count, int64_t width) {
+                          kb.forLoop(first, kb.add(first, kb.mul(count, width)), width,
+                                     [&](Value column) { emitTile(row, scratchRow, column, width, tail); });
+                        });
   }
   int64_t columns = s.ow.value(), whole = columns / columnsPerTile * columnsPerTile;
   kb.forLoop(0, whole, columnsPerTile, [&](Value column) { emitTile(row, scratchRow, column, columnsPerTile, tail); });

@@ -166,8 +166,8 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
   }
   ConvChoice best{ConvAlgorithm::direct};
   auto ones = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
-  if (!winograd || hasOpenPlanes(conv) || integers || scaled || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
-      !ones(conv.getDilations()) || d.groupC < kBlock || d.oc < kBlock) {
+  if (!winograd || hasOpenPlanes(conv) || integers || scaled || d.kh != 3 || d.kw != 3 || d.groups != 1 ||
+      !ones(conv.getStrides()) || !ones(conv.getDilations()) || d.groupC < kBlock || d.oc < kBlock) {
     return best;
   }
   double cycles = directCycles(conv, target);
