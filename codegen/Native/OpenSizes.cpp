@@ -36,14 +36,15 @@ void updateSignature(Operation *op) {
 /// The tensors of an op, operands first, with sizes that are replaced by symbols one after another.
 class SizeOpener {
 public:
-  SizeOpener(Operation *op, std::mt19937 &random) : op(op), random(random), operands(op->getNumOperands()) {
+  SizeOpener(Operation *op, std::mt19937 &random, OpenedSizes opened)
+      : op(op), random(random), opened(opened), operands(op->getNumOperands()) {
     for (Value tensor : tensorsOf(op)) {
       sizes.push_back(Shape(tensor).dims());
     }
   }
 
-  bool open(bool imagesOnly) {
-    if (imagesOnly) {
+  bool open() {
+    if (opened == OpenedSizes::Images) {
       openImages();
       setTypes();
       return symbols;
@@ -78,7 +79,15 @@ private:
 
   bool takes() { return random() % 2 == 0; }
 
-  bool isFixed(unsigned tensor) { return tensor < operands && top::isConstant(op->getOperand(tensor)); }
+  bool isFixed(unsigned tensor) {
+    bool isWeight = opened == OpenedSizes::NotOfWeights && (tensor == 1 || (tensor == 2 && hasBias()));
+    return isWeight || (tensor < operands && top::isConstant(op->getOperand(tensor)));
+  }
+  bool hasBias() {
+    auto conv = dyn_cast<device::ConvOp>(op);
+    auto matmul = dyn_cast<device::MatMulOp>(op);
+    return (conv && conv.getBias()) || (matmul && matmul.getBias());
+  }
 
   /// Sets dim |d|, counted from the result's front, of the result and of all |tensors| that have it.
   void setAligned(int64_t d, Dim size, ArrayRef<unsigned> tensors) {
@@ -186,7 +195,7 @@ private:
   void openMatMul(device::MatMulOp matmul) {
     SmallVector<unsigned> all = extras();
     int64_t rank = int64_t(sizes[operands].size());
-    if (matmul.getScales()) {
+    if (matmul.getScales() && opened != OpenedSizes::NotOfWeights) {
       return;
     }
     for (int64_t d = 0; d < rank; ++d) {
@@ -284,6 +293,7 @@ private:
 
   Operation *op;
   std::mt19937 &random;
+  OpenedSizes opened;
   unsigned operands;
   int symbols = 0;
   SmallVector<SmallVector<Dim>> sizes; ///< of the operands, then of the results
@@ -291,8 +301,8 @@ private:
 
 } // namespace
 
-bool openRandomSizes(Operation *op, std::mt19937 &random, bool imagesOnly) {
-  return SizeOpener(op, random).open(imagesOnly);
+bool openRandomSizes(Operation *op, std::mt19937 &random, OpenedSizes opened) {
+  return SizeOpener(op, random, opened).open();
 }
 
 void bindSizes(Operation *op, Operation *open, llvm::function_ref<int64_t(top::SizeSymbolAttr)> valueOf) {

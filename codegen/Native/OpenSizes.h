@@ -12,10 +12,13 @@
 
 namespace tessera::native {
 
+/// Which sizes to open: any; those that do not belong to the weights and the bias, which will be packed; or the images of
+/// a convolution.
+enum class OpenedSizes { Any, NotOfWeights, Images };
+
 /// Replaces some sizes of |op|'s operands and results by symbols with ranges around the sizes. Sizes that must agree
-/// get the same symbol, and the sizes of windows follow from each other. |imagesOnly|: opens the images of a
-/// convolution alone. Returns false if the op stays as it is.
-bool openRandomSizes(mlir::Operation *op, std::mt19937 &random, bool imagesOnly = false);
+/// get the same symbol, and the sizes of windows follow from each other. Returns false if the op stays as it is.
+bool openRandomSizes(mlir::Operation *op, std::mt19937 &random, OpenedSizes opened = OpenedSizes::Any);
 
 /// Gives |op| the types of |open| with the value |valueOf|(symbol) in place of each symbol.
 void bindSizes(mlir::Operation *op, mlir::Operation *open, llvm::function_ref<int64_t(top::SizeSymbolAttr)> valueOf);

@@ -71,13 +71,17 @@ std::optional<GuardedBuffer> bytesOf(Operation *op, unsigned index, const Case &
   return native::toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()], alignment);
 }
 
-/// Replaces the weights and the bias of |op| by constants with the values of |data| and runs the passes.
-std::string pack(Operation *op, const X86Target &target, const Case &data) {
+/// Returns the bias of a convolution or matmul; null without one.
+Value biasOf(Operation *op) {
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);
-  Value bias = conv ? conv.getBias() : matmul ? matmul.getBias() : Value();
+  return conv ? conv.getBias() : matmul ? matmul.getBias() : Value();
+}
+
+/// Replaces the weights and the bias of |op| by constants with the values of |data| and runs the passes.
+std::string pack(Operation *op, const X86Target &target, const Case &data) {
   OpBuilder builder(op);
-  for (Value weight : {op->getOperand(1), bias}) {
+  for (Value weight : {op->getOperand(1), biasOf(op)}) {
     if (weight) {
       auto argument = cast<BlockArgument>(weight);
       Value constant = top::createConstant(builder, op->getLoc(), cast<RankedTensorType>(weight.getType()),
@@ -253,9 +257,8 @@ std::string packAndCompare(Operation *op, const X86Target &target, const CheckOp
 
 /// Draws the operands of |op| and evaluates the reference; the weights and the bias are those of |weights|.
 std::string evaluateWith(const Case &weights, Operation *op, const CheckOptions &options, Case &data) {
-  auto conv = cast<device::ConvOp>(op);
   drawInputs(op, options, data);
-  for (Value fixed : {conv.getW(), conv.getBias()}) {
+  for (Value fixed : {op->getOperand(1), biasOf(op)}) {
     if (fixed) {
       unsigned index = cast<BlockArgument>(fixed).getArgNumber();
       llvm::copy(weights.inputs[index].getBytes(), data.inputs[index].getBytes().begin());
@@ -269,21 +272,22 @@ std::string evaluateWith(const Case &weights, Operation *op, const CheckOptions 
 bool opensImagesOnly(Operation *op, uint64_t seed) {
   auto conv = dyn_cast<device::ConvOp>(op);
   bool integers = conv && !typeOf(conv.getX()).getElementType().isFloat();
-  return seed % 4 == 0 || (integers && conv.getGroups() > 1 && conv.getDilations().back() != 1);
+  return conv && (seed % 4 == 0 || (integers && conv.getGroups() > 1 && conv.getDilations().back() != 1));
 }
 
-/// Packs the convolution of |text| with symbolic sizes and runs its kernel at several sizes.
+/// Packs the convolution or matmul of |text| with symbolic sizes and runs its kernel at several sizes.
 std::string packAndCompareOpen(Operation *packed, const std::string &text, const X86Target &target,
                                const CheckOptions &options) {
   auto seed = std::mt19937::result_type(llvm::xxh3_64bits(text));
   std::mt19937 random(seed), again(seed);
-  bool imagesOnly = opensImagesOnly(packed, seed);
+  native::OpenedSizes opened =
+      opensImagesOnly(packed, seed) ? native::OpenedSizes::Images : native::OpenedSizes::NotOfWeights;
   OwningOpRef<ModuleOp> fixed = native::parseCase(testContext(), text), open = native::parseCase(testContext(), text);
   Operation *plain = native::kernelOpOf(*open);
-  if (!isa<device::ConvOp>(plain) || !native::openRandomSizes(plain, random, imagesOnly)) {
+  if (!isa<device::ConvOp, device::MatMulOp>(plain) || !native::openRandomSizes(plain, random, opened)) {
     return "";
   }
-  native::openRandomSizes(packed, again, imagesOnly);
+  native::openRandomSizes(packed, again, opened);
   Case weights;
   drawInputs(native::kernelOpOf(*fixed), options, weights);
   if (std::string message = pack(packed, target, weights); !message.empty()) {
@@ -293,7 +297,7 @@ std::string packAndCompareOpen(Operation *packed, const std::string &text, const
   const kernels::SizeSymbols symbols = kernels::symbolsOf(packed);
   OwningOpRef<ModuleOp> types = cast<ModuleOp>(packed->getParentOfType<ModuleOp>()->clone());
   Operation *openPacked = nullptr;
-  types->walk([&](device::ConvOp conv) { openPacked = conv; });
+  types->walk([&](Operation *op) { openPacked = op->getName() == packed->getName() ? op : openPacked; });
   for (const std::vector<int64_t> &values : native::drawDims(symbols, random)) {
     auto valueOf = [&](top::SizeSymbolAttr symbol) {
       return values[size_t(llvm::find(symbols, symbol) - symbols.begin())];

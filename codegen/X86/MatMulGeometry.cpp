@@ -8,52 +8,58 @@
 #include "top_dialect/IR/Sizes.h"
 
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include <numeric>
 
 using namespace mlir;
 
 namespace tessera::x86 {
 
-MatMulDims::MatMulDims(device::MatMulOp op, ArrayRef<TileExtra> extras) {
-  ArrayRef<int64_t> a = Shape(op.getA()).values();
-  ArrayRef<int64_t> b = op.getWeightShape();
-  ArrayRef<int64_t> y = Shape(op.getY()).values();
-  m = y[y.size() - 2], n = y.back();
-  k = a[a.size() - (op.getTransA() ? 2 : 1)];
-  batchDims.assign(y.begin(), y.end() - 2);
-  auto pad = [&](ArrayRef<int64_t> shape) {
-    SmallVector<int64_t> dims(y.size() - shape.size(), 1);
-    llvm::append_range(dims, shape.drop_back(2));
+MatMulDims::MatMulDims(device::MatMulOp op, ArrayRef<TileExtra> extras)
+    : batch(1), m(Shape(op.getY()).dropBack().back()),
+      k(Shape(op.getA())[Shape(op.getA()).rank() - (op.getTransA() ? 2 : 1)].value()),
+      n(Shape(op.getY()).back().value()) {
+  Shape a(op.getA()), y(op.getY());
+  auto pad = [&](SmallVector<Dim> shape) {
+    SmallVector<Dim> dims(y.rank() - shape.size(), Dim(1));
+    llvm::append_range(dims, ArrayRef(shape).drop_back(2));
     return dims;
   };
-  batchA = pad(a), batchB = pad(b);
+  auto product = [](ArrayRef<Dim> dims) {
+    return std::accumulate(dims.begin(), dims.end(), Dim(1), [](Dim x, Dim y) { return x * y; });
+  };
+  batchDims = y.dropBack(2).dims(), batchA = pad(a.dims()),
+  batchB = pad(llvm::map_to_vector(op.getWeightShape(), [](int64_t size) { return Dim(size); }));
   // With one matrix B for all of A, the batches are further rows of one matmul.
-  if (ShapedType::getNumElements(batchB) == 1 && !op.getTransA() &&
-      ShapedType::getNumElements(batchA) == ShapedType::getNumElements(batchDims) &&
+  if (product(batchB).is(1) && !op.getTransA() && sameSize(product(batchA), product(batchDims)) &&
       llvm::none_of(extras, [](const TileExtra &extra) { return extra.kind == ExtraKind::Row || extra.perMatrix; })) {
-    m *= ShapedType::getNumElements(batchDims);
+    m *= product(batchDims);
     batchDims.clear(), batchA.clear(), batchB.clear();
   }
-  batch = ShapedType::getNumElements(batchDims);
+  batch = product(batchDims);
 }
 
 static Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
 
 /// Returns true if AMX tiles compute a matmul of bytes whose B is an activation.
 static bool packsForTiles(device::MatMulOp op, const X86Target &target) {
-  return target.amx && Shape(op.getY()).values().drop_back().back() >= kFewestMatrixRows;
+  return target.amx && Shape(op.getY()).dropBack().back().value() >= kFewestMatrixRows;
 }
 
 /// Returns the blocks of columns per tile if |op| reads its f32 activation B in place, which requires so few rows that
 /// the registers hold all of them. Returns 0 if B is packed.
 static int64_t blocksInPlace(device::MatMulOp op, const X86Target &target) {
   constexpr int64_t kMostBlocks = 8;
+  if (op.getPacking()) {
+    return 0;
+  }
   ArrayRef<int64_t> y = Shape(op.getY()).values(), b = op.getWeightShape();
   int64_t columns = y.back(), rows = ShapedType::getNumElements(b.drop_back(2)) == 1
                                          ? ShapedType::getNumElements(y.drop_back())
                                          : y[y.size() - 2];
   bool reachable = columns < (int64_t(1) << 24); // 32-bit offsets reach from row to row
-  if (op.getPacking() || op.getTransB() || !elementOf(op.getB()).isF32() ||
-      tileKindOf(elementOf(op.getA())) != TileKind::F32 || columns < kBlock || !reachable) {
+  if (op.getTransB() || !elementOf(op.getB()).isF32() || tileKindOf(elementOf(op.getA())) != TileKind::F32 ||
+      columns < kBlock || !reachable) {
     return 0;
   }
   int64_t blocks = std::min(kMostBlocks, columns / kBlock);
@@ -113,8 +119,9 @@ static MatMulRows rowsOf(device::MatMulOp op, const X86Target &target, const Mat
           RowCopy::none,
           false,
           op.getTransA() ? 4 : steps * 4,
-          op.getTransA() ? dims.m * 4 : 4,
-          EvenSplit(dims.m, mostRows)};
+          op.getTransA() ? dims.m.value() * 4 : 4,
+          mostRows,
+          EvenSplit(dims.likelyRows(), mostRows)};
 }
 
 MatMulGeometry::MatMulGeometry(device::MatMulOp op, const X86Target &target, ArrayRef<TileExtra> extras)
@@ -154,14 +161,14 @@ void MatMulGeometry::avoidSharedSets(device::MatMulOp op) {
 void MatMulGeometry::splitLaunch() {
   const TileWeights &weights = columns.weights;
   const PanelSplit &panels = columns.panels;
-  int64_t m = dims.m, pieces = rows.tiles.pieces;
+  int64_t m = dims.likelyRows(), batch = dims.likelyBatch(), pieces = rows.tiles.pieces;
   int64_t flops = 2 * m * dims.n * dims.k / productsPerStep(weights.panels.step, columns.chunk);
   int64_t readOfB = bBytes() * (columns.packed || columns.inPlace ? 1 : 3);
   int64_t aBytes = m * dims.k * (rows.copy == RowCopy::widen ? 4 : rows.elementBytes);
-  work = rows.sharesSets ? splitCopiedWork(flops, pieces, panels.count, m * rows.rowBytes, readOfB, dims.batch)
-                         : splitWork(flops, pieces, panels.count, aBytes, readOfB, dims.batch);
-  int64_t tilesPerPanel = ceilDiv(pieces, work.rowParts);
-  if (columns.packed && !hasPanelInScratch() && bBytes() > 256 * 1024) {
+  work = rows.sharesSets ? splitCopiedWork(flops, pieces, panels.count, m * rows.rowBytes, readOfB, batch)
+                         : splitWork(flops, pieces, panels.count, aBytes, readOfB, batch);
+  int64_t tilesPerPanel = piecesOfPart();
+  if (dims.m.isKnown() && columns.packed && !hasPanelInScratch() && bBytes() > 256 * 1024) {
     int64_t lines = weights.panels.bytesOfBlock() / kBlockBytes;
     prefetchLines = std::min<int64_t>(ceilDiv(lines * panels.blocks, tilesPerPanel), 2 * lines);
   }
@@ -169,7 +176,8 @@ void MatMulGeometry::splitLaunch() {
     scratchBytes = copyAt = steps() * panels.blocks * weights.tileStepBytes;
   }
   if (rows.copy != RowCopy::none) {
-    scratchBytes = copyAt + tilesPerPanel * (rows.tiles.size + 1) * rows.rowBytes;
+    int64_t rowsOfTile = dims.m.isKnown() ? rows.tiles.size + 1 : rows.mostRows;
+    scratchBytes = copyAt + tilesPerPanel * rowsOfTile * rows.rowBytes;
   }
 }
 
@@ -180,7 +188,7 @@ int64_t MatMulGeometry::bBytes() const {
 }
 
 int64_t MatMulGeometry::windowRows() const {
-  return rows.copy == RowCopy::halves ? rows.tiles.length(0) : std::min(dims.m, kWindowRows);
+  return rows.copy == RowCopy::halves ? rows.tiles.length(0) : std::min(dims.m.value(), kWindowRows);
 }
 
 } // namespace tessera::x86

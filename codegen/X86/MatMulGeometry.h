@@ -15,10 +15,15 @@ struct MatMulDims {
   /// |op| has epilogue operands |extras|.
   MatMulDims(device::MatMulOp op, llvm::ArrayRef<TileExtra> extras);
 
-  int64_t batch, m, k, n;
-  llvm::SmallVector<int64_t> batchDims; ///< dims of the batches of the result
-  llvm::SmallVector<int64_t> batchA;    ///< the same dims of A; 1: repeated
-  llvm::SmallVector<int64_t> batchB;    ///< the same dims of B
+  Dim batch, m; ///< symbolic only if B is packed
+  int64_t k, n;
+  llvm::SmallVector<Dim> batchDims; ///< dims of the batches of the result
+  llvm::SmallVector<Dim> batchA;    ///< the same dims of A; 1: repeated
+  llvm::SmallVector<Dim> batchB;    ///< the same dims of B
+
+  /// Returns the rows and the batches at the likely sizes, at least 1.
+  int64_t likelyRows() const { return std::max<int64_t>(1, likelyOf(m)); }
+  int64_t likelyBatch() const { return std::max<int64_t>(1, likelyOf(batch)); }
 };
 
 /// How a launch tile copies its rows of A before register tiles read them.
@@ -38,7 +43,8 @@ struct MatMulRows {
   RowCopy copy = RowCopy::none;
   bool sharesSets = false;     ///< rows in place would share a few sets of L1
   int64_t rowBytes, stepBytes; ///< strides between rows and between K steps
-  EvenSplit tiles;             ///< register tiles
+  int64_t mostRows;            ///< rows of a whole register tile
+  EvenSplit tiles;             ///< register tiles; of the likely rows if their number is symbolic
 };
 
 /// The columns of B as register tiles read them.
@@ -57,11 +63,16 @@ struct MatMulGeometry {
   MatMulDims dims;
   MatMulColumns columns;
   MatMulRows rows;
-  WorkSplit work;
+  WorkSplit work;            ///< at the likely sizes
   int64_t prefetchLines = 0; ///< lines of the next panel that each tile prefetches
   int64_t copyAt = 0;        ///< offset of the copied rows of A in scratch, behind a panel
   int64_t scratchBytes = 0;
 
+  /// Returns the register tiles of the rows. If their number is symbolic, all but the last have rows.mostRows rows, and
+  /// a launch tile has up to piecesOfPart() of them.
+  Dim pieces() const { return dims.m.isKnown() ? Dim(rows.tiles.pieces) : tessera::ceilDiv(dims.m, rows.mostRows); }
+  int64_t piecesOfPart() const { return ceilDiv(rows.tiles.pieces, work.rowParts); }
+  Dim rowParts() const { return dims.m.isKnown() ? Dim(work.rowParts) : tessera::ceilDiv(pieces(), piecesOfPart()); }
   /// Returns the K steps.
   int64_t steps() const { return columns.weights.panels.steps(); }
   /// Returns the bytes of B.

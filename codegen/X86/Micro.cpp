@@ -52,6 +52,9 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
   if (auto conv = dyn_cast<device::ConvOp>(op); conv && conv.getPacking()) {
     return failed(emitMicroConv(conv, kb)) ? FailureOr<bool>(failure()) : true;
   }
+  if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && matmul.getPacking() && kernels::hasOpenSizes(op)) {
+    return failed(emitMicroMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
+  }
   if (kernels::hasOpenSizes(op)) {
     return false;
   }

@@ -43,6 +43,9 @@ private:
   void emitBorder(const Row &row, Value column);
   void emitRun(const Row &row, Value begin, Value end, int64_t width);
   void emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, bool allRows);
+  SmallVector<Value> addKernelRow(Value row, Value weights, Value firstLane, ValueRange before,
+                                  std::optional<int64_t> first);
+  void store(ArrayRef<Value> sums, Value position, int64_t part);
   bool inside(int64_t column, int64_t tap) const {
     int64_t x = column * s.strideW + tap * s.dilationW - s.padLeft;
     return x >= 0 && x < s.w.value();
@@ -187,67 +190,77 @@ void Depthwise::emitRun(const Row &row, Value begin, Value end, int64_t width) {
 /// Emits |width| positions whose first tap reads |input|. |first| is their first column if a border may cut kernel
 /// columns, else absent. |allRows|: no kernel row is cut.
 void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, bool allRows) {
-  int64_t lanes = targetOf(kb).lanes(32);
-  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
-  Value zero = kb.constant(0);
+  auto vector = VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, kb.b.getF32Type());
   for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
-    Value firstLane = kb.constant(part * lanes);
+    Value firstLane = kb.constant(part * vector.getNumElements());
     SmallVector<Value> sums(width, bias ? kb.load(vector, bias, firstLane) : kb.zero(vector));
-    auto addKernelRow = [&](Value tapRow, ValueRange before) {
-      SmallVector<Value> sums(before);
+    auto addRow = [&](Value tapRow, ValueRange before) {
       Value row = byteOffset(kb, input, kb.mul(tapRow, s.dilationH * s.w * xBlock()));
       Value weights = byteOffset(kb, w, kb.mul(tapRow, s.kw * wBlock()));
-      auto weightAt = [&](Value from) {
-        Value weight = kb.loadElements(s.wElement, lanes, from, firstLane);
-        // The epilogue applies the scales of integers.
-        return s.wElement.isInteger(8) ? Value(arith::SIToFPOp::create(kb.b, vector, weight)) : weight;
-      };
-      auto addTap = [&](Value from, Value weight, Value sum) {
-        Value value = kb.loadElements(s.xElement, lanes, from, firstLane);
-        return targetOf(kb).hasFma() ? Value(vector::FMAOp::create(kb.b, value, weight, sum))
-                                     : arith::AddFOp::create(kb.b, sum, arith::MulFOp::create(kb.b, value, weight));
-      };
-      if (columnBegin) {
-        return kb.forLoop(columnBegin, columnEnd, 1, sums, [&](Value tap, ValueRange before) {
-          Value weight = weightAt(byteOffset(kb, weights, kb.mul(tap, wBlock())));
-          return SmallVector<Value>{
-              addTap(byteOffset(kb, row, kb.mul(tap, s.dilationW * xBlock())), weight, before[0])};
-        });
-      }
-      for (int64_t tap = 0; tap < s.kw; ++tap) {
-        Value weight = weightAt(byteOffset(kb, weights, tap * wBlock()));
-        for (int64_t column = 0; column < width; ++column) {
-          if (first && !inside(*first + column, tap)) {
-            continue;
-          }
-          int64_t at = (column * s.strideW + tap * s.dilationW) * xBlock();
-          sums[column] = addTap(byteOffset(kb, row, at), weight, sums[column]);
-        }
-      }
-      return sums;
+      return addKernelRow(row, weights, firstLane, before, first);
     };
     if (allRows) {
       for (int64_t tapRow = 0; tapRow < s.kh; ++tapRow) {
-        sums = addKernelRow(kb.constant(tapRow), sums);
+        sums = addRow(kb.constant(tapRow), sums);
       }
     } else {
-      sums = kb.forLoop(tapBegin, tapEnd, 1, sums, addKernelRow);
+      sums = kb.forLoop(tapBegin, tapEnd, 1, sums, addRow);
     }
-    Value element = kb.mul(position, kBlock);
-    Value to = byteOffset(kb, y, kb.mul(element, s.yBytes));
-    SmallVector<Value> bases;
-    for (auto [extra, pointer] : llvm::zip_equal(extraKinds, extras)) {
-      bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes))
-                                                    : pointer);
-    }
-    for (int64_t column = 0; column < width; ++column) {
-      VectorPlace place{column * kBlock + part * lanes, part * lanes, 0};
-      Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sums[column], place);
-      if (!channels.empty()) {
-        value = kb.zeroOutside(channels[part], value);
+    store(sums, position, part);
+  }
+}
+
+/// Returns the sums of neighbouring positions, from column |first| on if known, plus a kernel row, the first tap of
+/// which reads |row| at the first position.
+SmallVector<Value> Depthwise::addKernelRow(Value row, Value weights, Value firstLane, ValueRange before,
+                                           std::optional<int64_t> first) {
+  SmallVector<Value> sums(before);
+  Type vector = sums.front().getType();
+  int64_t lanes = targetOf(kb).lanes(32);
+  auto weightAt = [&](Value from) {
+    Value weight = kb.loadElements(s.wElement, lanes, from, firstLane);
+    // The epilogue applies the scales of integers.
+    return s.wElement.isInteger(8) ? Value(arith::SIToFPOp::create(kb.b, vector, weight)) : weight;
+  };
+  auto addTap = [&](Value from, Value weight, Value sum) {
+    Value value = kb.loadElements(s.xElement, lanes, from, firstLane);
+    return targetOf(kb).hasFma() ? Value(vector::FMAOp::create(kb.b, value, weight, sum))
+                                 : arith::AddFOp::create(kb.b, sum, arith::MulFOp::create(kb.b, value, weight));
+  };
+  if (columnBegin) {
+    return kb.forLoop(columnBegin, columnEnd, 1, sums, [&](Value tap, ValueRange before) {
+      Value weight = weightAt(byteOffset(kb, weights, kb.mul(tap, wBlock())));
+      return SmallVector<Value>{addTap(byteOffset(kb, row, kb.mul(tap, s.dilationW * xBlock())), weight, before[0])};
+    });
+  }
+  for (int64_t tap = 0; tap < s.kw; ++tap) {
+    Value weight = weightAt(byteOffset(kb, weights, tap * wBlock()));
+    for (auto [column, sum] : llvm::enumerate(sums)) {
+      if (!first || inside(*first + int64_t(column), tap)) {
+        int64_t at = (int64_t(column) * s.strideW + tap * s.dilationW) * xBlock();
+        sum = addTap(byteOffset(kb, row, at), weight, sum);
       }
-      kb.storeElements(s.yElement, value, byteOffset(kb, to, place.element * s.yBytes), zero);
     }
+  }
+  return sums;
+}
+
+/// Stores vector |part| of the blocks from |position| on.
+void Depthwise::store(ArrayRef<Value> sums, Value position, int64_t part) {
+  int64_t lanes = targetOf(kb).lanes(32);
+  Value element = kb.mul(position, kBlock), to = byteOffset(kb, y, kb.mul(element, s.yBytes)), zero = kb.constant(0);
+  SmallVector<Value> bases;
+  for (auto [extra, pointer] : llvm::zip_equal(extraKinds, extras)) {
+    bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes))
+                                                  : pointer);
+  }
+  for (auto [column, sum] : llvm::enumerate(sums)) {
+    VectorPlace place{int64_t(column) * kBlock + part * lanes, part * lanes, 0};
+    Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sum, place);
+    if (!channels.empty()) {
+      value = kb.zeroOutside(channels[part], value);
+    }
+    kb.storeElements(s.yElement, value, byteOffset(kb, to, place.element * s.yBytes), zero);
   }
 }
 

@@ -43,11 +43,12 @@ private:
   };
   Part partOf(Value tile, Value &index);
   int64_t yBytes() { return device::elementBytes(getElementTypeOrSelf(op.getY().getType())); }
-  Value batchOffset(Value batch, ArrayRef<int64_t> dims, int64_t matrix);
+  Value batchOffset(Value batch, ArrayRef<Dim> dims, Dim matrix);
   /// Returns the first row of row tile |piece|.
   Value rowOf(Value piece) {
     const EvenSplit &split = g.rows.tiles;
-    return kb.add(kb.mul(piece, split.size), kb.min(piece, kb.constant(split.wide)));
+    return g.dims.m.isKnown() ? kb.add(kb.mul(piece, split.size), kb.min(piece, kb.constant(split.wide)))
+                              : kb.min(kb.mul(piece, g.rows.mostRows), kb.index(g.dims.m));
   }
   TileFunctions::Pointers pointersOf(Part &part, Value index);
   void copyRows(Value matrix, Value firstRow, Value lastRow);
@@ -55,8 +56,9 @@ private:
   void emitPanels(const Part &part, const TileFunctions::Pointers &base);
   void emitPanel(const Part &part, TileFunctions::Pointers base, Value panel, bool last);
   Value placePanel(Value matrix, Value panel, bool last);
-  void emitTiles(const Part &part, const TileFunctions::Pointers &base, Value begin, Value end, int64_t rows,
-                 bool last);
+  /// |rowOfTile| returns the first row of a register tile.
+  void emitTiles(const Part &part, const TileFunctions::Pointers &base, Value begin, Value end, int64_t rows, bool last,
+                 function_ref<Value(Value tile)> rowOfTile);
   TileShape tileShape(int64_t rows, bool last);
   TileResult resultOf(int64_t rows, bool last);
 
@@ -69,11 +71,11 @@ private:
 };
 
 /// Returns the element offset of the operand's matrix for batch |index| of the result.
-Value MatMul::batchOffset(Value index, ArrayRef<int64_t> dims, int64_t matrix) {
+Value MatMul::batchOffset(Value index, ArrayRef<Dim> dims, Dim matrix) {
   Value offset = kb.constant(0);
-  int64_t stride = matrix;
+  Dim stride = matrix;
   for (int64_t d = static_cast<int64_t>(dims.size()) - 1; d >= 0; --d) {
-    if (dims[d] != 1) {
+    if (!dims[d].is(1)) {
       Value position = d == 0 ? index : kb.rem(index, g.dims.batchDims[d]);
       offset = kb.add(offset, kb.mul(position, stride));
       stride *= dims[d];
@@ -86,13 +88,18 @@ Value MatMul::batchOffset(Value index, ArrayRef<int64_t> dims, int64_t matrix) {
 /// Returns launch tile |tile| and sets |index| to the index of its matmul.
 MatMul::Part MatMul::partOf(Value tile, Value &index) {
   const WorkSplit &work = g.work;
-  int64_t pieces = g.rows.tiles.pieces, panels = g.columns.panels.count;
+  int64_t panels = g.columns.panels.count;
   Part part;
-  Value rowPart = kb.rem(tile, work.rowParts), rest = kb.div(tile, work.rowParts);
+  Value rowPart = kb.rem(tile, g.rowParts()), rest = kb.div(tile, g.rowParts());
   Value panelPart = kb.rem(rest, work.panelParts);
   index = kb.div(rest, work.panelParts);
-  part.rowBegin = kb.div(kb.mul(rowPart, pieces), work.rowParts);
-  part.rowEnd = kb.div(kb.mul(kb.add(rowPart, 1), pieces), work.rowParts);
+  if (g.dims.m.isKnown()) {
+    part.rowBegin = kb.div(kb.mul(rowPart, g.pieces()), work.rowParts);
+    part.rowEnd = kb.div(kb.mul(kb.add(rowPart, 1), g.pieces()), work.rowParts);
+  } else {
+    part.rowBegin = kb.mul(rowPart, g.piecesOfPart());
+    part.rowEnd = kb.min(kb.add(part.rowBegin, g.piecesOfPart()), kb.index(g.pieces()));
+  }
   part.panelBegin = kb.div(kb.mul(panelPart, panels), work.panelParts);
   part.panelEnd = kb.div(kb.mul(kb.add(panelPart, 1), panels), work.panelParts);
   return part;
@@ -100,7 +107,8 @@ MatMul::Part MatMul::partOf(Value tile, Value &index) {
 
 /// Returns the pointers to the operands of matmul |index|. Copies the rows of A for |part| if needed.
 TileFunctions::Pointers MatMul::pointersOf(Part &part, Value index) {
-  int64_t m = g.dims.m, k = g.dims.k, n = g.dims.n;
+  Dim m = g.dims.m;
+  int64_t k = g.dims.k, n = g.dims.n;
   TileFunctions::Pointers base;
   int64_t bBytes = device::elementBytes(getElementTypeOrSelf(op.getB().getType()));
   base.a = byteOffset(kb, kb.operand(0), kb.mul(batchOffset(index, g.dims.batchA, m * k), g.rows.elementBytes));
@@ -117,7 +125,7 @@ TileFunctions::Pointers MatMul::pointersOf(Part &part, Value index) {
   unsigned firstExtra = op.getBias() ? 3 : 2;
   for (auto [position, extra] : llvm::enumerate(extras)) {
     Value pointer = kb.operand(firstExtra + position);
-    int64_t matrix = extra.kind == ExtraKind::Full ? m * n : extra.kind == ExtraKind::Row ? m : extra.perMatrix ? n : 0;
+    Dim matrix = extra.kind == ExtraKind::Full ? m * n : extra.kind == ExtraKind::Row ? m : extra.perMatrix ? n : 0;
     base.extras.push_back(byteOffset(kb, pointer, kb.mul(index, matrix * extra.elementBytes)));
   }
   return base;
@@ -127,7 +135,7 @@ void MatMul::emit() {
   if (g.scratchBytes) {
     kb.setScratchBytes(g.scratchBytes);
   }
-  kb.forTiles(g.dims.batch * g.work.rowParts * g.work.panelParts, [&](Value tile) {
+  kb.forTiles(g.dims.batch * g.rowParts() * g.work.panelParts, [&](Value tile) {
     if (g.columns.chunk) {
       emitTileConfig(kb, g.windowRows(), g.columns.chunk);
     }
@@ -219,13 +227,22 @@ void MatMul::emitPanel(const Part &part, TileFunctions::Pointers base, Value pan
   }
   int64_t panelBytes = panels.blocks * g.columns.weights.panels.bytesOfBlock();
   base.prefetch = g.prefetchLines ? byteOffset(kb, base.b, panelBytes) : Value();
+  if (!g.dims.m.isKnown()) {
+    Value firstRow = rowOf(part.rowBegin), rows = kb.sub(rowOf(part.rowEnd), firstRow);
+    return forOpenTiles(kb, firstRow, rows, g.rows.mostRows, [&](Value first, Value count, int64_t rows) {
+      emitTiles(part, base, kb.constant(0), count, rows, last,
+                [&](Value tile) { return kb.add(first, kb.mul(tile, rows)); });
+    });
+  }
   const EvenSplit &split = g.rows.tiles;
   Value wide = kb.constant(split.wide);
   if (split.wide) {
-    emitTiles(part, base, part.rowBegin, kb.min(part.rowEnd, wide), split.size + 1, last);
+    emitTiles(part, base, part.rowBegin, kb.min(part.rowEnd, wide), split.size + 1, last,
+              [&](Value tile) { return kb.mul(tile, split.size + 1); });
   }
   if (split.wide < split.pieces) {
-    emitTiles(part, base, kb.max(part.rowBegin, wide), part.rowEnd, split.size, last);
+    emitTiles(part, base, kb.max(part.rowBegin, wide), part.rowEnd, split.size, last,
+              [&](Value tile) { return kb.add(kb.mul(tile, split.size), split.wide); });
   }
 }
 
@@ -273,14 +290,12 @@ TileResult MatMul::resultOf(int64_t rows, bool last) {
 
 /// Emits the row tiles [begin, end), each of |count| rows.
 void MatMul::emitTiles(const Part &part, const TileFunctions::Pointers &base, Value begin, Value end, int64_t count,
-                       bool last) {
-  const EvenSplit &split = g.rows.tiles;
+                       bool last, function_ref<Value(Value)> rowOfTile) {
   int64_t n = g.dims.n;
   TileShape shape = tileShape(count, last);
   TileResult result = resultOf(count, last);
-  bool narrow = count == split.size;
   kb.forLoop(begin, end, 1, [&](Value tile) {
-    Value row = narrow ? kb.add(kb.mul(tile, split.size), split.wide) : kb.mul(tile, count);
+    Value row = rowOfTile(tile);
     TileFunctions::Pointers at = base;
     at.a = byteOffset(kb, base.a, kb.mul(part.firstRow ? kb.sub(row, part.firstRow) : row, g.rows.rowBytes));
     at.c = byteOffset(kb, base.c, kb.mul(row, n * result.elementBytes));

@@ -99,6 +99,17 @@ PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, P
                           static_cast<int64_t>(conv.getWeightGroup()), 0);
 }
 
+/// Returns true if the rows of |matmul| are not empty and known, or only their number and that of the batches are
+/// symbolic.
+static bool hasTileRows(device::MatMulOp matmul) {
+  Shape a(matmul.getA()), y(matmul.getY());
+  if (a.isKnown() && y.isKnown()) {
+    return numElements(a) > 0 && numElements(y) > 0;
+  }
+  return a.isDetermined() && y.isDetermined() && !matmul.getTransA() && a.rank() == y.rank() && a.back().isKnown() &&
+         y.back().isKnown() && a.back().value() > 0 && y.back().value() > 0 && sameSizes(a.dropBack(), y.dropBack());
+}
+
 bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target) {
   constexpr int64_t kBytesWithoutFma = 16; // vector bytes of chips without FMA
   RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
@@ -109,20 +120,21 @@ bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target) {
   bool widens = isIntegerOperand(a.getElementType()) || device::isNarrowFloat(a.getElementType());
   bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
   return hasTileTypes(matmul.getA(), w, matmul.getBias(), matmul.getY()) && !(widens && matmul.getTransA()) &&
-         oneMatrix && y.hasStaticShape() && a.hasStaticShape() && y.getNumElements() > 0 && a.getNumElements() > 0 &&
+         oneMatrix && hasTileRows(matmul) &&
          llvm::all_of(matmul.getExtras(), [&](Value extra) { return matmul.canReadExtra(extra); });
 }
 
 PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weights, PackingTarget target) {
   RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
-  int64_t k = b.getDimSize(b.getRank() - (matmul.getTransB() ? 1 : 2)), n = y.getShape().back();
+  int64_t k = b.getDimSize(b.getRank() - (matmul.getTransB() ? 1 : 2)), n = Shape(y).back().value();
   PackedStep step = stepOf(a.getElementType(), weights, target, /*pairs=*/true);
-  int64_t rows = matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : y.getNumElements() / n;
+  int64_t rows = std::max<int64_t>(
+      1, likelyOf(matmul.getTransA() ? Shape(y).dropBack().back() : countElements(Shape(y).dropBack())));
   TiledContraction contraction{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
   contraction.slowdown = step == PackedStep::bf16x2 && target.amx ? kPairSlowdownBesideAmx : 1;
   int64_t blocks = choosePanelBlocks(target.vectorBytes, contraction);
   bool integers = step == PackedStep::i8x4 || step == PackedStep::i16x2;
-  if (target.amx && rows >= kFewestMatrixRows && (integers || step == PackedStep::bf16x2)) {
+  if (target.amx && Shape(y).isKnown() && rows >= kFewestMatrixRows && (integers || step == PackedStep::bf16x2)) {
     KSplit chunks = chunksOfRow(4 * int64_t(llvm::divideCeil(k, integers ? 4 : 2)));
     int64_t products = tileProducts(a.getElementType()), copied = products > 1 ? rows * k * products : 0;
     if (amxTileCycles(contraction, chunks.count * products, copied) <
