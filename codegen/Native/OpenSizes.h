@@ -12,8 +12,8 @@
 
 namespace tessera::native {
 
-/// Which sizes to open: any; those that do not belong to the weights and the bias, which will be packed; or the images of
-/// a convolution.
+/// Which sizes to open: any; those that do not belong to the weights and the bias, which will be packed; or the images
+/// of a convolution.
 enum class OpenedSizes { Any, NotOfWeights, Images };
 
 /// Replaces some sizes of |op|'s operands and results by symbols with ranges around the sizes. Sizes that must agree

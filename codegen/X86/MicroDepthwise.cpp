@@ -190,9 +190,10 @@ void Depthwise::emitRun(const Row &row, Value begin, Value end, int64_t width) {
 /// Emits |width| positions whose first tap reads |input|. |first| is their first column if a border may cut kernel
 /// columns, else absent. |allRows|: no kernel row is cut.
 void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, bool allRows) {
-  auto vector = VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, kb.b.getF32Type());
+  int64_t lanes = targetOf(kb).lanes(32);
+  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
-    Value firstLane = kb.constant(part * vector.getNumElements());
+    Value firstLane = kb.constant(part * lanes);
     SmallVector<Value> sums(width, bias ? kb.load(vector, bias, firstLane) : kb.zero(vector));
     auto addRow = [&](Value tapRow, ValueRange before) {
       Value row = byteOffset(kb, input, kb.mul(tapRow, s.dilationH * s.w * xBlock()));
