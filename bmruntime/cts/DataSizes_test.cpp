@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- DataSizes_test.cpp - Sizes that a run reads from its data ----------===//
-#include "SizedModel.h"
+#include "DataSizedModel.h"
 
 #include <functional>
 
@@ -9,47 +9,6 @@ using namespace bmrt;
 using namespace bmrt::cts;
 
 namespace {
-
-/// Reads the dim c from the input `count` and computes the output p [c, ceil(w / 2)] from the first c rows of s.
-struct DataSizedModel : SizedModel {
-  DataSizedModel() {
-    c = addDim(stage(), "c", {0, 17});
-    areaOfP = addDerivedDim(stage(), "c*w/2", {slotTerm(c), slotTerm(half), opTerm(DimOp::Mul)}, {0, 17 * 17});
-    count = addTensor(stage(), "count", DType::I64, std::vector<int64_t>{2});
-    tensor(count).role = TensorRole::Input, tensor(count).place = Place::Caller;
-    written = addTensor(stage(), "written", DType::I64, std::vector<int64_t>{2});
-    tensor(written).role = TensorRole::Output, tensor(written).place = Place::Caller;
-    front = add("front", {c, w}, TensorRole::Workspace, Place::Workspace);
-    tensor(front).view_of = int32_t(s);
-    p = add("p", {c, half}, TensorRole::Output, Place::Caller);
-    q = add("q", {c, half}, TensorRole::Output, Place::Caller);
-    stage().inputs.push_back(count);
-    stage().outputs.insert(stage().outputs.end(), {p, q, written});
-    ReadDimDefT readDim;
-    readDim.slot = c, readDim.from = count, readDim.index = 1;
-    addStep(readDim);
-    addLaunch(subnet(), addKernel(subnet(), "add_pairs", 3), {front, t, p}, {c, m}, slotDim(stage(), areaOfP), {p});
-    CopyDefT copy;
-    copy.from = p, copy.to = q;
-    addStep(copy);
-    for (uint64_t index : {0, 1}) {
-      WriteDimDefT writeDim;
-      writeDim.slot = index ? areaOfP : c, writeDim.to = written, writeDim.index = index;
-      addStep(writeDim);
-    }
-  }
-
-  template <typename Op>
-  void addStep(Op op) {
-    subnet().plan.push_back(std::make_unique<StepDefT>());
-    subnet().plan.back()->op.Set(std::move(op));
-  }
-  ReadDimDefT &read() { return *subnet().plan[3]->op.AsReadDimDef(); }
-  LaunchDefT &dataLaunch() { return *subnet().plan[4]->op.AsLaunchDef(); }
-  WriteDimDefT &lastWrite() { return *subnet().plan[7]->op.AsWriteDimDef(); }
-
-  uint32_t c, areaOfP, count, written, front, p, q;
-};
 
 constexpr int64_t kRows = 5, kColumns = 9;
 
@@ -135,6 +94,17 @@ TEST(DataSizes, BuffersOfTheCallerHaveTheLargestSize) {
   EXPECT_EQ(p[14 + 1], -1);
   expectRows(net, 5);
   EXPECT_NE(p[14 + 1], -1);
+}
+
+/// Callers allocate outputs between these calls; the shape of the last run says nothing about the next one.
+TEST(DataSizes, SettingShapesForgetsTheLastRun) {
+  DataSizedModel model;
+  Net net(openWritten(model, "data-sizes.bmodel"));
+  expectRows(net, 2);
+  const int64_t two = 2;
+  check(bmrt_context_set_input_shape, net.get(), 2u, &two, 1u);
+  EXPECT_EQ(net.outputs()[2].shape[0], -1);
+  EXPECT_EQ(net.outputs()[2].bytes, 17u * 17 * 4);
 }
 
 struct Case {

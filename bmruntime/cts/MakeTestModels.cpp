@@ -6,6 +6,7 @@
 // blocked.bmodel      the same, with the sum "sum" as f32 1x5x2x2 in blocks of 16 channels (x: 1x1x2x2x16)
 // dynamic.bmodel      y[i] = x[i] + N, x and y f32 [N], N in 1..64
 // sized.bmodel        y[n, ceil(w/2)] from x[n, w] and t[n + w/3] (SizedModel.h), with kernel contracts
+// data_sized.bmodel   the same and p[c, ceil(w/2)], c read from an input (DataSizedModel.h)
 // stages.bmodel       add_relu, with a second stage for x and y f32 2x256 that uses the first of its weights
 // contract.bmodel     add_relu with kernel contracts
 // control.bmodel      contract, followed by a loop with calls: its trip count is the first int64 of x, at most 5;
@@ -19,7 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "AbacusModel.h"
 #include "CustomModel.h"
-#include "SizedModel.h"
+#include "DataSizedModel.h"
 #include "bmodel/npu/check.h"
 #include "bmodel/npu/program.h"
 #include "bmodel_format/test/TestChip.h"
@@ -286,6 +287,7 @@ int main(int argc, char **argv) {
   bmrt::cts::Endless endless;
   bmrt::cts::CustomModel custom;
   SizedModel sized;
+  DataSizedModel dataSized;
   AddReluOn abacus("abacus"), abacusAndHost("abacus");
   addWorkOfTheHost(abacusAndHost);
   makeBlocked(blocked);
@@ -296,7 +298,7 @@ int main(int argc, char **argv) {
          write(dynamic, folder + "/dynamic.bmodel") || write(stages, folder + "/stages.bmodel") ||
          write(contract, folder + "/contract.bmodel") || write(control, folder + "/control.bmodel") ||
          write(endless, folder + "/endless.bmodel") || write(sized, folder + "/sized.bmodel") ||
-         write(custom, folder + "/custom.bmodel") || writeNpu(folder + "/npu_add.bmodel") ||
-         writeMixed(folder + "/npu_mixed.bmodel") || write(abacus, folder + "/abacus.bmodel") ||
-         write(abacusAndHost, folder + "/abacus_host.bmodel");
+         write(dataSized, folder + "/data_sized.bmodel") || write(custom, folder + "/custom.bmodel") ||
+         writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel") ||
+         write(abacus, folder + "/abacus.bmodel") || write(abacusAndHost, folder + "/abacus_host.bmodel");
 }

@@ -179,9 +179,7 @@ bmrt_code_t Sizes::set(const InputShapes &shapes, bool &changed, bmrt_status_t *
   }
   wanted->lastUse = ++uses;
   changed = wanted != current;
-  if (changed) {
-    forgetStepDims(*wanted);
-  }
+  forgetStepDims(*wanted);
   current = wanted;
   return BMRT_OK;
 }

@@ -39,7 +39,7 @@ public:
   bmrt_code_t create(const StageProgram &newProgram, bmrt_status_t *status);
 
   /// Sets the shapes of all inputs that are known in |shapes|, or none of them if it fails. The other inputs keep their
-  /// dims. |changed| becomes true if a size differs from before.
+  /// dims. Forgets the dims that steps have set. |changed| becomes true if a size of an input differs from before.
   bmrt_code_t set(const InputShapes &shapes, bool &changed, bmrt_status_t *status);
 
   /// Returns the values by slot, -1 for unknown values; null if the stage has no dim slots.
