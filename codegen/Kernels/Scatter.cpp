@@ -27,11 +27,7 @@ public:
       : kb(kb), op(op), y(kb.resultType()), updates(kb.operandType(2)), element(y.getElementType()) {}
 
   void emit() {
-    int64_t axis = op.getAxis(), tuple = op.getNd() ? Shape(kb.operandType(1)).back().value() : 0;
-    int64_t count = !op.getNd() ? Shape(updates)[axis].value()
-                    : tuple > 0 ? numElements(kb.operandType(1)) / tuple
-                                : kMostUpdates + 1;
-    if (kb.target.tileIsThread && numElements(y) > 0 && count <= kMostUpdates) {
+    if (int64_t count = countUpdates(); kb.target.tileIsThread && count <= kMostUpdates && numElements(y) > 0) {
       element = op.getReduction() == "none" ? storageElement(kb, element) : element; // pure moves keep all bits
       return forItems(kb, numElements(y), 1, 1, [&](Value item) {
         Value value = kb.loadElements(element, 0, kb.operand(0), item);
@@ -40,7 +36,7 @@ public:
       });
     }
     kb.forTiles(1, [&](Value) {
-      copyRow(kb, element, numElements(y), kb.operand(0), kb.constant(0), kb.result(), kb.constant(0));
+      copyRow(kb, element, countElements(y), kb.operand(0), kb.constant(0), kb.result(), kb.constant(0));
       op.getNd() ? scatterSlices() : scatterElements();
     });
   }
@@ -49,6 +45,15 @@ private:
   /// Maximum number of updates through which each element's thread searches; with more, a single thread applies all
   /// updates.
   static constexpr int64_t kMostUpdates = 4096;
+
+  /// Returns the updates through which each element's thread searches; more than the maximum if they are not known.
+  int64_t countUpdates() {
+    int64_t tuple = op.getNd() ? Shape(kb.operandType(1)).back().value() : 0;
+    Dim count = !op.getNd() ? Shape(updates)[op.getAxis()]
+                : tuple > 0 ? countElements(Shape(kb.operandType(1)).dropBack())
+                            : Dim(kMostUpdates + 1);
+    return count.isKnown() ? count.value() : kMostUpdates + 1;
+  }
 
   /// Returns element |item| of the result, initially |value|, after |count| updates along the axis.
   Value updatedElement(Value item, Value value, int64_t count) {
@@ -93,9 +98,9 @@ private:
 
   void scatterElements() {
     int64_t axis = op.getAxis();
-    kb.forLoop(0, numElements(updates), 1, [&](Value item) {
-      SmallVector<Value> at = delinearize(kb, item, Shape(updates).values());
-      at[axis] = loadIndex(kb, 1, item, Shape(y)[axis].value());
+    kb.forLoop(0, countElements(updates), 1, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, Shape(updates).dims());
+      at[axis] = loadIndex(kb, 1, item, Shape(y)[axis]);
       update(Strides(y).offset(kb, at), item);
     });
   }
@@ -103,8 +108,8 @@ private:
   void scatterSlices() {
     RankedTensorType indices = kb.operandType(1);
     int64_t tuple = Shape(indices).back().value();
-    int64_t inner = numElements(Shape(y).dropFront(tuple));
-    int64_t count = numElements(indices) / std::max<int64_t>(1, tuple);
+    Dim inner = countElements(Shape(y).dropFront(tuple));
+    Dim count = tuple > 0 ? countElements(Shape(indices).dropBack()) : Dim(0);
     Strides strides(y);
     kb.forLoop(0, count, 1, [&](Value item) {
       Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, Shape(y).dims(), strides.dims);
@@ -149,6 +154,22 @@ struct ScatterModel : KernelInterface::ExternalModel<ScatterModel, device::Scatt
     }
     ScatterEmitter(kb, cast<device::ScatterOp>(op)).emit();
     return success();
+  }
+
+  bool acceptsOpenSizes(Operation *op) const {
+    Shape x = op->getOperand(0), indices = op->getOperand(1), updates = op->getOperand(2);
+    auto scatter = cast<device::ScatterOp>(op);
+    if (!sameSizes(x, op->getResult(0))) {
+      return false;
+    }
+    if (!scatter.getNd()) {
+      return sameSizes(indices, updates);
+    }
+    if (!indices.back().isKnown()) {
+      return false;
+    }
+    Dim inner = countElements(x.dropFront(size_t(indices.back().value())));
+    return sameSize(countElements(updates), countElements(indices.dropBack()) * inner);
   }
 };
 
