@@ -11,6 +11,7 @@
 #include "device_dialect/Transforms/Addresses.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopConstOps.h"
+#include "top_dialect/IR/TopShapeOps.h"
 
 using namespace mlir;
 
@@ -40,6 +41,7 @@ private:
   LogicalResult collectArguments(Operation *op);
   void describeStep(Operation *op, bmodel::StepDefT &step);
   LogicalResult addView(Operation *op);
+  LogicalResult addRead(top::BindOp op);
   LogicalResult addCopies();
 
   /// Returns the tensor slot of |value|; adds one on first use.
@@ -239,11 +241,29 @@ LogicalResult SubnetPlanner::addView(Operation *op) {
   return success();
 }
 
+/// Adds the step that reads the size which |op| binds.
+LogicalResult SubnetPlanner::addRead(top::BindOp op) {
+  FailureOr<uint32_t> from = slotOf(op.getValues());
+  if (failed(from)) {
+    return failure();
+  }
+  bmodel::ReadDimDefT read;
+  read.slot = planned.sizes.slotOf(sizeOf(op.getSymbol())), read.from = *from, read.index = op.getIndex();
+  planned.subnet.plan.push_back(std::make_unique<bmodel::StepDefT>());
+  planned.subnet.plan.back()->op.Set(read);
+  return success();
+}
+
 LogicalResult SubnetPlanner::addSteps() {
   for (Operation &op : function.getBody().front()) {
+    auto bind = dyn_cast<top::BindOp>(op);
     bool isView = op.getNumResults() && device::isElided(&op);
     auto custom = dyn_cast<device::CustomOp>(op);
-    if (failed(needsKernel(&op) ? addStep(&op) : custom ? addCustomStep(custom) : isView ? addView(&op) : success())) {
+    if (failed(bind               ? addRead(bind)
+               : needsKernel(&op) ? addStep(&op)
+               : custom           ? addCustomStep(custom)
+               : isView           ? addView(&op)
+                                  : success())) {
       return failure();
     }
   }

@@ -158,7 +158,8 @@ Problem Partition::makeProblem() const {
   for (Operation *op : ops) {
     Problem::Op &costs = problem.ops.emplace_back();
     for (auto [target, unsupportedOps] : llvm::zip_equal(chips, rejected)) {
-      costs.seconds.push_back(unsupportedOps.contains(op) ? kCannot : target->secondsOf(op));
+      bool isWork = isa<device::WorkInterface>(op); // others read or write a size
+      costs.seconds.push_back(unsupportedOps.contains(op) ? kCannot : isWork ? target->secondsOf(op) : 0);
     }
     for (Value result : op->getResults()) {
       Problem::Value value{numbers.lookup(op), {}, {}};

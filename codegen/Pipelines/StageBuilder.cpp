@@ -173,6 +173,7 @@ llvm::Error StageBuilder::addPorts() {
   if (llvm::Error error = sizes->bindInputs(function)) {
     return error;
   }
+  sizes->bindSteps(function);
   for (BlockArgument argument : function.getArguments()) {
     bool isState = top::isStateArgument(function, argument.getArgNumber());
     if (llvm::Error error = isState ? addState(argument) : addInput(argument)) {
@@ -241,6 +242,8 @@ void StageBuilder::linkSizes(SubnetProgram &program) {
     if (bmodel::LaunchDefT *launch = step->op.AsLaunchDef()) {
       llvm::for_each(launch->dims, [&](uint32_t &slot) { slot = map[slot]; });
       launch->tile_count_slot = launch->tile_count_slot < 0 ? -1 : int32_t(map[size_t(launch->tile_count_slot)]);
+    } else if (bmodel::ReadDimDefT *read = step->op.AsReadDimDef()) {
+      read->slot = map[read->slot];
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/Unsupported.h"
 
 using namespace mlir;
@@ -101,6 +102,17 @@ llvm::Error StageSizes::bindInputs(func::FuncOp function) {
                             ", from which its symbols cannot be computed; give another input's dim one "
                             "of them as its name (--dims), or fix the dim with --input_shapes");
   });
+}
+
+void StageSizes::bindSteps(func::FuncOp function) {
+  for (auto op : function.getOps<top::BindOp>()) {
+    top::SizeSymbolAttr symbol = op.getSymbol();
+    if (!symbols.contains(symbol)) {
+      bmodel::DimRange range{symbol.getMin(), symbol.getMax()};
+      symbols[symbol] = slots[sizeOf(symbol).expression()] =
+          addDim(stage, symbol.getName().str(), range, 1, symbol.getLikely());
+    }
+  }
 }
 
 uint32_t StageSizes::slotOf(Dim size) {

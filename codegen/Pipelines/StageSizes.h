@@ -12,7 +12,8 @@
 
 namespace tessera::codegen {
 
-/// The dim slots of a stage. The shapes of inputs bind the slots of symbols; all other sizes are derived from these.
+/// The dim slots of a stage. The shapes of inputs and steps bind the slots of symbols; all other sizes are derived
+/// from these.
 class StageSizes {
 public:
   explicit StageSizes(bmodel::StageDefT &stage) : stage(stage) {}
@@ -20,6 +21,8 @@ public:
   /// Adds a slot for each symbol that the shapes of the function's inputs determine. Returns an error if they leave a
   /// symbol of an input undetermined.
   llvm::Error bindInputs(mlir::func::FuncOp function);
+  /// Adds a slot for each symbol that an op of the function binds.
+  void bindSteps(mlir::func::FuncOp function);
 
   /// Applies the limits that the function's inputs have (top::kSizeLimitsAttr). Called when all tensors are laid out,
   /// because their memory is that of the sizes without limits.

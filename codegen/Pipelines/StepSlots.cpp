@@ -21,6 +21,10 @@ void visitSlots(bmodel::StepDefT &step, llvm::function_ref<void(uint32_t &)> vis
     visitAll(stream->inputs), visitAll(stream->outputs);
   } else if (bmodel::CopyDefT *copy = step.op.AsCopyDef()) {
     visit(copy->from), visit(copy->to);
+  } else if (bmodel::ReadDimDefT *read = step.op.AsReadDimDef()) {
+    visit(read->from);
+  } else if (bmodel::WriteDimDefT *write = step.op.AsWriteDimDef()) {
+    visit(write->to);
   } else if (bmodel::BranchDefT *branch = step.op.AsBranchDef()) {
     visit(branch->condition);
   } else if (bmodel::LoopDefT *loop = step.op.AsLoopDef()) {

@@ -7,6 +7,7 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TopShapeOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -36,7 +37,7 @@ LogicalResult checkOps(func::FuncOp function, function_ref<LogicalResult(Operati
 
 LogicalResult checkLowered(Operation &op) {
   bool constant = op.getNumResults() == 1 && top::isConstant(op.getResult(0));
-  if (!constant && !isa<func::ReturnOp>(op) && !isa_and_present<DeviceDialect>(op.getDialect())) {
+  if (!constant && !isa<func::ReturnOp, top::BindOp>(op) && !isa_and_present<DeviceDialect>(op.getDialect())) {
     return op.emitError() << "'" << op.getName() << "' is neither a device op nor a constant";
   }
   for (Type type : op.getResultTypes()) {

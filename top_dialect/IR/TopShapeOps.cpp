@@ -20,6 +20,17 @@ static LogicalResult checkCount(Operation *op, StringRef name, size_t count, int
   return success();
 }
 
+LogicalResult BindOp::verify() {
+  auto values = cast<RankedTensorType>(getValues().getType());
+  std::optional<int64_t> elements = knownNumElements(values);
+  int64_t index = getIndexAttr().getInt();
+  if (!values.getElementType().isSignlessInteger(64) || !elements || index < 0 || index >= *elements) {
+    return emitOpError() << "reads element " << index << " of " << values
+                         << ", must be an element of a tensor of i64 with constant dims (bind_c1)";
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Reshape
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #ifndef TESSERA_TOP_DIALECT_IR_TOPSHAPEOPS_H
 #define TESSERA_TOP_DIALECT_IR_TOPSHAPEOPS_H
 
+#include "top_dialect/IR/TopAttrs.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopInterfaces.h"
 

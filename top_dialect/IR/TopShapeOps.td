@@ -3,6 +3,7 @@
 #ifndef TOP_SHAPE_OPS
 #define TOP_SHAPE_OPS
 
+include "top_dialect/IR/TopAttrs.td"
 include "top_dialect/IR/TopBase.td"
 
 def Top_ReshapeOp : Top_Op<"reshape"> {
@@ -79,6 +80,17 @@ def Top_ShapeOp : Top_Op<"shape"> {
   let description = [{(C1) 0 <= start <= end <= rank.}];
   let arguments = (ins Top_Tensor:$x, I64Attr:$start, I64Attr:$end);
   let results = (outs Top_Tensor:$y);
+}
+def Top_BindOp : Op<Top_Dialect, "bind"> {
+  let summary = "Gives a size the value of an element that a run computes";
+  let description = [{
+    In the ops that follow in the block, sizes may contain `symbol`, whose value is element `index` of `values` in
+    row-major order. A value outside the symbol's range is a run-time error. The op has no result; as its effects are
+    unknown, it keeps its place. (C1) `values` is a tensor of i64 with constant dims and has element `index`.
+  }];
+  let arguments = (ins Top_Tensor:$values, I64Attr:$index, Top_SizeSymbolAttr:$symbol);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+  let hasVerifier = 1;
 }
 def Top_RangeOp : Top_Op<"range"> {
   let summary = "Sequence start, start + delta, ... below limit";

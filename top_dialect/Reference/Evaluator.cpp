@@ -60,7 +60,10 @@ llvm::FailureOr<mlir::OwningOpRef<mlir::func::FuncOp>> bindSymbols(mlir::func::F
     return failure();
   }
   mlir::OwningOpRef<mlir::func::FuncOp> bound(function.clone());
-  replaceSymbols(*bound, [&](SizeSymbolAttr symbol) { return tessera::Dim(values.at(symbol)); });
+  replaceSymbols(*bound, [&](SizeSymbolAttr symbol) {
+    auto known = values.find(symbol);
+    return known == values.end() ? sizeOf(symbol) : tessera::Dim(known->second);
+  });
   return bound;
 }
 
@@ -89,10 +92,14 @@ llvm::FailureOr<TensorMap> Evaluator::run(mlir::func::FuncOp function, const Ten
     }
     shapes.emplace_back(input->second.getShape());
   }
-  if (!symbolsOf(function).empty()) {
+  if (!symbolsOf(function).empty() || !function.getOps<BindOp>().empty()) {
     auto bound = bindSymbols(function, shapes);
-    return failed(bound) ? llvm::FailureOr<TensorMap>(failure()) : run(**bound, inputs);
+    return failed(bound) ? llvm::FailureOr<TensorMap>(failure()) : runBound(**bound, inputs);
   }
+  return runBound(function, inputs);
+}
+
+llvm::FailureOr<TensorMap> Evaluator::runBound(mlir::func::FuncOp function, const TensorMap &inputs) {
   for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
     tensors.try_emplace(argument, inputs.find(argumentName(function, i))->second);
   }
@@ -189,6 +196,9 @@ LogicalResult Evaluator::runInBlock(mlir::Operation *op) {
       return failure();
     }
   }
+  if (auto bind = llvm::dyn_cast<BindOp>(op)) {
+    return runBind(bind);
+  }
   llvm::SmallVector<const HostTensor *> inputs;
   for (mlir::Value value : op->getOperands()) {
     inputs.push_back(lookup(value));
@@ -204,6 +214,20 @@ LogicalResult Evaluator::runInBlock(mlir::Operation *op) {
     }
     tensors.insert_or_assign(result, std::move(output));
   }
+  return success();
+}
+
+LogicalResult Evaluator::runBind(BindOp op) {
+  int64_t value = 0;
+  llvm::ArrayRef<char> bytes = lookup(op.getValues())->getBytes();
+  std::memcpy(&value, bytes.data() + op.getIndex() * sizeof(value), sizeof(value));
+  SizeSymbolAttr bound = op.getSymbol();
+  if (value < bound.getMin() || value > bound.getMax()) {
+    return op.emitError("size '") << bound.getName() << "' is " << value << ", allowed are " << bound.getMin() << " to "
+                                  << bound.getMax();
+  }
+  replaceSymbols(op->getParentOfType<mlir::func::FuncOp>(),
+                 [&](SizeSymbolAttr symbol) { return symbol == bound ? tessera::Dim(value) : sizeOf(symbol); });
   return success();
 }
 

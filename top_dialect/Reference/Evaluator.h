@@ -16,6 +16,7 @@
 
 namespace tessera::top {
 
+class BindOp;
 class IfOp;
 class LoopOp;
 
@@ -39,8 +40,13 @@ public:
                             llvm::SmallVectorImpl<HostTensor> &outputs);
 
 private:
+  /// Runs a function without symbols of arguments, which the ops that bind symbols may change.
+  llvm::FailureOr<TensorMap> runBound(mlir::func::FuncOp function, const TensorMap &inputs);
+
   using Tensors = llvm::SmallVector<HostTensor, 2>;
 
+  /// Replaces the symbol of |op| by its value in the rest of the function.
+  llvm::LogicalResult runBind(BindOp op);
   llvm::LogicalResult runIf(IfOp op, const HostTensor &condition, Tensors &outputs);
   llvm::LogicalResult runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs);
   /// Runs a block whose arguments are set. `yielded` receives the operands of its terminator.

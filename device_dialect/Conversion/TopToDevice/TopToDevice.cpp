@@ -94,7 +94,7 @@ struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice>
 
 private:
   static bool needsLowering(Operation *op) {
-    return isa_and_present<top::TopDialect>(op->getDialect()) && !isa<top::ConstantOp, top::WeightOp>(op);
+    return isa_and_present<top::TopDialect>(op->getDialect()) && !isa<top::ConstantOp, top::WeightOp, top::BindOp>(op);
   }
 
   FrozenRewritePatternSet patterns;
