@@ -122,6 +122,9 @@ Ints NodeImporter::constantInts(unsigned i, StringRef what) {
   if (auto ints = getConstantInts(value)) {
     return *ints;
   }
+  if (knownNumElements(value) == 0) {
+    return {};
+  }
   rejectRunTime(i, what);
   return {};
 }
@@ -158,9 +161,81 @@ std::optional<llvm::SmallVector<Dim>> NodeImporter::openSizes(Value value) {
   return failed() ? std::nullopt : readOpenSizes(value);
 }
 
+bool NodeImporter::bindsSizes() const {
+  return !failed() && graph.model.state->runTimeSizes.isEnabled() &&
+         mlir::isa_and_nonnull<mlir::func::FuncOp>(b.getInsertionBlock()->getParentOp());
+}
+
+Dim NodeImporter::bindCount(Value count, unsigned i, int64_t axis, int64_t most) {
+  if (failed()) {
+    return most;
+  }
+  std::string name = llvm::formatv("{0}.{1}", graph.nameOf(node.output(int(i))), axis);
+  Element element{cast(reshape(count, {1}), b.getI64Type()), 0};
+  return graph.model.state->runTimeSizes.bind(b, loc, element, name, {0, most, 1, most});
+}
+
+/// Returns the ONNX name of |tensor|, or that of the node that is imported.
+static std::string nameOfTensor(NodeImporter &n, Value tensor) {
+  auto argument = mlir::dyn_cast<mlir::BlockArgument>(tensor);
+  StringRef name = argument ? getInputName(argument) : getTensorName(tensor);
+  return name.empty() ? n.graph.nameOf(nodeName(n.node)) : name.str();
+}
+
+std::optional<llvm::SmallVector<Dim>> NodeImporter::bindSizes(Value value, int64_t most) {
+  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+  constexpr int64_t kMostElements = 32;
+  bool isVector = type.getRank() <= 1 && knownNumElements(type).value_or(kMostElements + 1) <= kMostElements &&
+                  type.getElementType().isSignlessInteger();
+  if (!bindsSizes() || !isVector) {
+    return std::nullopt;
+  }
+  auto known = readSizes(value);
+  llvm::SmallVector<Dim> sizes;
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    if (known && !(*known)[i].isUnknown()) {
+      sizes.push_back((*known)[i]);
+      continue;
+    }
+    Element element = traceElement(value, i);
+    Dim bound = findBound(element);
+    if (bound.isUnknown()) {
+      std::string name = llvm::formatv("{0}[{1}]", nameOfTensor(*this, element.tensor), element.index);
+      element.tensor = cast(element.tensor, b.getI64Type());
+      bound = graph.model.state->runTimeSizes.bind(b, loc, element, name, {0, most, 1, most});
+    }
+    sizes.push_back(bound);
+  }
+  return sizes;
+}
+
+/// Returns the sizes of operands that give |count| sizes of one tensor, such that a tensor of the largest sizes has
+/// about a million elements.
+static int64_t defaultMost(int64_t count) {
+  constexpr int64_t kElements = int64_t(1) << 20;
+  int64_t most = 1;
+  auto power = [&](int64_t base) {
+    int64_t product = 1;
+    for (int64_t i = 0; i < count && product <= kElements; ++i) {
+      product *= base;
+    }
+    return product;
+  };
+  while (count > 0 && power(most + 1) <= kElements) {
+    ++most;
+  }
+  return most;
+}
+
 llvm::SmallVector<Dim> NodeImporter::sizesInput(unsigned i, StringRef what) {
-  if (auto sizes = openSizes(input(i))) {
+  Value value = input(i);
+  if (auto sizes = openSizes(value)) {
     return *sizes;
+  }
+  if (!failed() && !getConstantInts(value)) {
+    if (auto sizes = bindSizes(value, defaultMost(knownNumElements(value).value_or(1)))) {
+      return *sizes;
+    }
   }
   return toSizes(constantInts(i, what));
 }

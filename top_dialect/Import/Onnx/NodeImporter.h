@@ -85,6 +85,13 @@ public:
   std::optional<llvm::SmallVector<Dim>> openSizes(mlir::Value value);
   /// Returns input |i|, which must be constant or computed from dims, as sizes.
   llvm::SmallVector<Dim> sizesInput(unsigned i, llvm::StringRef what);
+  /// Returns whether sizes that a run computes become symbols here.
+  bool bindsSizes() const;
+  /// Returns a new symbol for the single element of |count|, from 0 to |most|, that is dim |axis| of output |i|.
+  Dim bindCount(mlir::Value count, unsigned i, int64_t axis, int64_t most);
+  /// Returns the elements of |value|, a vector or scalar of integers, as sizes. Elements that are not known become
+  /// symbols up to |most|. Returns nothing if they cannot.
+  std::optional<llvm::SmallVector<Dim>> bindSizes(mlir::Value value, int64_t most);
   llvm::SmallVector<double> constantDoubles(unsigned i, llvm::StringRef what);
   /// Converts an |axis| in [-rank, rank) to [0, rank). Any other value is an error.
   int64_t normalizeAxis(int64_t axis, int64_t rank);

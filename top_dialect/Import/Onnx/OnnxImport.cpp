@@ -90,16 +90,27 @@ private:
     }
     DimRanges ranges = options.dims;
     std::map<std::string, DimRange> missing;
+    llvm::StringMap<std::string> unknown;
     std::vector<Input> asRead = inputs;
-    llvm::Error error = declareDims(inputs, ranges, builder.getContext(), options.opened, missing);
+    llvm::Error error = declareDims(inputs, ranges, builder.getContext(), options.opened, missing, unknown);
     if (!missing.empty() && deduceRanges(missing, ranges)) {
       llvm::consumeError(std::move(error));
       inputs = std::move(asRead);
       missing.clear();
-      error = declareDims(inputs, ranges, builder.getContext(), options.opened, missing);
+      error = declareDims(inputs, ranges, builder.getContext(), options.opened, missing, unknown);
     }
     if (error) {
       return error;
+    }
+    // Sizes do not pass from one part of a model with control flow to another.
+    bool hasControl = llvm::any_of(graph().node(), [](const onnx::NodeProto &node) {
+      return node.op_type() == "If" || node.op_type() == "Loop" || node.op_type() == "Scan";
+    });
+    if (hasControl && !unknown.empty()) {
+      return fail(unknown.begin()->second);
+    }
+    if (!hasControl) {
+      model.state->runTimeSizes = RunTimeSizes(options.dims, std::move(unknown), options.opened);
     }
     for (const Input &input : inputs) {
       if (llvm::Error error =
@@ -258,6 +269,9 @@ private:
       return addInput(function, name, shape, element);
     };
     if (llvm::Error error = importer.importNodes()) {
+      return error;
+    }
+    if (llvm::Error error = model.state->runTimeSizes.checkNames()) {
       return error;
     }
     if (llvm::Error error = finishFunction(function, importer)) {

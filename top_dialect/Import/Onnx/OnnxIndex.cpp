@@ -1,6 +1,7 @@
 //===- OnnxIndex.cpp - Handlers of gathering, scattering and einsum ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/RunTimeShapes.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -87,6 +88,10 @@ void scatterNd(NodeImporter &n) {
 
 void oneHot(NodeImporter &n) {
   Value indices = n.input(0);
+  if (isRunTime(n, 1)) {
+    oneHotRunTime(n, n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(indices) + 1));
+    return;
+  }
   auto depths = n.constantDoubles(1, "the depth"); // of any numeric type
   if (depths.size() != 1 || !(depths[0] >= 1 && depths[0] < 0x1p53)) {
     n.fail("the depth is not a single positive number");

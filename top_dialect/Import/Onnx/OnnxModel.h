@@ -4,6 +4,7 @@
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXMODEL_H
 
 #include "top_dialect/Import/Onnx/OnnxProto.h"
+#include "top_dialect/Import/Onnx/RunTimeSizes.h"
 #include "top_dialect/Import/Onnx/SizeAssumptions.h"
 
 #include "mlir/IR/Types.h"
@@ -34,6 +35,7 @@ struct ImportState {
   int64_t readBytes = 0;               ///< size of the file's constants used so far
   int64_t foldedBytes = 0;             ///< size of the constants computed so far
   std::optional<int64_t> channelBlock; ///< block size of the layout of com.microsoft.nchwc, once it is known
+  RunTimeSizes runTimeSizes;           ///< sizes that a run computes
   ReplacedSymbols replacedSymbols;     ///< symbols of inputs that turned out to be other sizes
   std::function<void(llvm::StringRef)> warn;
   /// Adds an input after those of the file, and returns its value.

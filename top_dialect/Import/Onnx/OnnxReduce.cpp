@@ -3,6 +3,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
+#include "top_dialect/Import/Onnx/RunTimeShapes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -48,12 +49,27 @@ Value reduceNothing(NodeImporter &n, Value x, ReduceKind kind) {
   return n.create<ReduceOp>(n.reshape(x, single), kind, Ints{int64_t(single.size()) - 1}, false);
 }
 
+/// Reduces axes that are known at run time. Sums of squares and logarithms of sums are sums, because only sums can be
+/// computed axis by axis.
+void reduceAtRunTime(NodeImporter &n, Value x, ReduceKind kind) {
+  bool isSum = kind == ReduceKind::sum_square || kind == ReduceKind::log_sum;
+  x = kind == ReduceKind::sum_square ? n.create<MulOp>(x, x) : x;
+  Value y = reduceRunTimeAxes(n, x, [&](Value from, int64_t axis) {
+    return n.create<ReduceOp>(from, isSum ? ReduceKind::sum : kind, Ints{axis}, true);
+  });
+  n.setOutput(0, kind == ReduceKind::log_sum ? n.create<LogOp>(y) : y);
+}
+
 /// The axes are an attribute in older opsets and an input in newer ones. Without axes, all dims are reduced, or none
 /// with noop_with_empty_axes. A scalar has no axes.
 template <ReduceKind kind>
 void reduce(NodeImporter &n) {
   Value x = n.input(0);
   int64_t rank = NodeImporter::rank(x);
+  if (isRunTime(n, 1)) {
+    reduceAtRunTime(n, x, kind);
+    return;
+  }
   Ints axes = n.hasInput(1) ? n.constantInts(1, "the list of axes") : n.intsAttr("axes");
   axes = n.normalizeAxes(axes, rank);
   if (axes.empty() && (rank == 0 || n.intAttr("noop_with_empty_axes", 0) != 0)) {
@@ -74,13 +90,19 @@ void argReduce(NodeImporter &n) {
 
 void cumSum(NodeImporter &n) {
   Value x = n.input(0);
+  bool isExclusive = n.intAttr("exclusive", 0) != 0, isReverse = n.intAttr("reverse", 0) != 0;
+  if (isRunTime(n, 1)) {
+    n.setOutput(0, applyAlongRunTimeAxis(n, x, [&](Value from, int64_t d) {
+                  return n.create<CumSumOp>(from, d, isExclusive, isReverse);
+                }));
+    return;
+  }
   Ints axis = n.constantInts(1, "the axis");
   if (axis.size() != 1) {
     n.fail("the axis is not a single number");
     return;
   }
-  n.setOutput(0, n.create<CumSumOp>(x, n.normalizeAxis(axis[0], NodeImporter::rank(x)), n.intAttr("exclusive", 0) != 0,
-                                    n.intAttr("reverse", 0) != 0));
+  n.setOutput(0, n.create<CumSumOp>(x, n.normalizeAxis(axis[0], NodeImporter::rank(x)), isExclusive, isReverse));
 }
 
 void makeTopK(NodeImporter &n, int64_t k, bool largest) {
@@ -93,7 +115,27 @@ void makeTopK(NodeImporter &n, int64_t k, bool largest) {
 
 void topK1(NodeImporter &n) { makeTopK(n, n.requiredInt("k"), true); }
 
+/// Sorts all elements and keeps the first k.
+void topKAtRunTime(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x)), dim = NodeImporter::dim(x, axis);
+  if (mlir::ShapedType::isDynamic(dim)) {
+    n.unsupported("k is computed at run time and the dim is open: fix it with --input_shapes");
+  }
+  auto sorted = n.createMulti<TopKOp>(2, x, dim, axis, n.intAttr("largest", 1) != 0);
+  auto k = n.bindSizes(n.input(1), dim);
+  auto sizes = NodeImporter::sizes(x);
+  for (unsigned i = 0; i < 2 && k && !n.failed(); ++i) {
+    sizes[axis] = k->front();
+    n.setOutput(i, n.slice(sorted[i], llvm::SmallVector<Dim>(sizes.size(), Dim(0)), sizes, Ints(sizes.size(), 1)));
+  }
+}
+
 void topK(NodeImporter &n) {
+  if (isRunTime(n, 1)) {
+    topKAtRunTime(n);
+    return;
+  }
   Ints k = n.constantInts(1, "k");
   if (k.size() != 1) {
     n.fail("k is not a single number");

@@ -88,9 +88,24 @@ Selected selectFlags(NodeImporter &n, Value flags) {
   return {sliceFront(n, scatter(n, size + 1, places, iota(n, size)), 0, size), sum(n, ones)};
 }
 
+/// Cuts the vector |values| to its real entries if sizes that a run computes become symbols. Returns their number, or
+/// |size| if the vector stays as it is. The number is dim |axis| of output |i|.
+Dim cutToCount(NodeImporter &n, Value &values, Value count, unsigned i, int64_t axis, int64_t size) {
+  if (!n.bindsSizes() || getConstantInts(count)) {
+    return size;
+  }
+  Dim bound = n.bindCount(count, i, axis, size);
+  values = n.slice(values, {Dim(0)}, {bound}, {1});
+  return bound;
+}
+
 /// Sets output |i| to |value|, where the first |count| entries along |axis| are real.
 void setSelected(NodeImporter &n, unsigned i, Value value, int64_t axis, Value count, bool filled = false) {
   if (n.failed() || !n.wantsOutput(i)) {
+    return;
+  }
+  if (NodeImporter::sizes(value)[axis].isSymbolic()) { // the real entries alone (cutToCount)
+    n.setOutput(i, value);
     return;
   }
   auto known = getConstantInts(count);
@@ -154,6 +169,10 @@ void nonMaxSuppression(NodeImporter &n) {
   Value table =
       n.create<ConcatOp>(mlir::ValueRange{n.reshape(n.intVector(owners), {rows, 2}), n.reshape(numbers, {rows, 1})}, 1);
   Selected front = selectFlags(n, flags);
+  if (cutToCount(n, front.indices, front.count, 0, 0, rows).isSymbolic()) {
+    n.setOutput(0, n.create<GatherOp>(table, front.indices, 0));
+    return;
+  }
   if (batch * classes > 1) { // the boxes of a single class are already at the front
     table = n.create<GatherOp>(table, front.indices, 0);
   }
@@ -188,6 +207,7 @@ void nonZero(NodeImporter &n) {
   bool isFlag = NodeImporter::elementType(x).isInteger(1);
   Value flags = isFlag ? flat : n.create<CompareOp>(flat, n.scalarLike(flat, 0), CompareKind::ne);
   Selected front = selectFlags(n, flags);
+  Dim count = cutToCount(n, front.indices, front.count, 0, 1, size);
   // The coordinate d of each element. For a vector this is its index.
   llvm::SmallVector<Value> coordinates;
   for (int64_t d = 0, stride = size; d < rank; ++d) {
@@ -197,7 +217,7 @@ void nonZero(NodeImporter &n) {
       table.push_back(i / stride % shape[d]);
     }
     Value one = rank == 1 ? front.indices : n.create<GatherOp>(n.intVector(table), front.indices, 0);
-    coordinates.push_back(n.reshape(one, {1, size}));
+    coordinates.push_back(n.reshapeTo(one, {Dim(1), count}));
   }
   setSelected(n, 0, rank == 1 ? coordinates.front() : n.create<ConcatOp>(coordinates, 0), 1, front.count);
 }
@@ -230,6 +250,7 @@ void compress(NodeImporter &n) {
     n.setOutput(0, n.create<GatherOp>(x, front.indices, axis));
     return;
   }
+  cutToCount(n, front.indices, front.count, 0, axis, size);
   setSelected(n, 0, n.create<GatherOp>(x, front.indices, axis), axis, front.count);
 }
 
@@ -301,6 +322,9 @@ void unique(NodeImporter &n) {
     first = gather(n, first, moved);
     sizes = gather(n, sizes, moved);
     inverse = gather(n, scatter(n, count, moved, iota(n, count)), inverse);
+  }
+  if (Dim real = cutToCount(n, first, groups, 0, axis, count); real.isSymbolic()) {
+    sizes = n.slice(sizes, {Dim(0)}, {real}, {1});
   }
   setSelected(n, 1, first, 0, groups);
   n.setOutput(2, inverse);

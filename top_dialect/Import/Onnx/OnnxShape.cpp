@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/RunTimeShapes.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 #include "top_dialect/Import/Onnx/SizeValues.h"
 #include "top_dialect/Import/Onnx/StorageTypes.h"
@@ -62,7 +63,8 @@ void constantOfShape(NodeImporter &n) {
   if (data->type.getElementType().isInteger(1)) {
     splat = mlir::DenseElementsAttr::get(data->type, data->bytes[0] != 0);
   }
-  if (auto sizes = n.openSizes(shape)) {
+  auto sizes = isRunTime(n, 0) ? std::optional(n.sizesInput(0, "the shape")) : n.openSizes(shape);
+  if (sizes) {
     n.setOutput(0, n.expandTo(n.reshape(value, {}), *sizes));
     return;
   }
@@ -85,6 +87,16 @@ void sizeOf(NodeImporter &n) {
 }
 
 void range(NodeImporter &n) {
+  bool isInteger = !n.failed() && NodeImporter::elementType(n.input(1)).isSignlessInteger();
+  auto first = isInteger ? getConstantInts(n.input(0)) : std::nullopt,
+       by = isInteger ? getConstantInts(n.input(2)) : first;
+  constexpr int64_t kMost = 1 << 16;
+  if (first && by && first->front() >= 0 && by->front() == 1 && isRunTime(n, 1)) {
+    (void)n.bindSizes(n.input(1), kMost); // read below
+  } else if (isRunTime(n, 0) || isRunTime(n, 1) || isRunTime(n, 2)) {
+    rangeRunTime(n);
+    return;
+  }
   auto start = readSizes(n.input(0)), limit = readSizes(n.input(1)), delta = readSizes(n.input(2));
   if (!n.failed() && start && limit && delta && delta->front().is(1) && !start->front().isUnknown() &&
       !limit->front().isUnknown() && (start->front().isSymbolic() || limit->front().isSymbolic())) {
@@ -186,6 +198,10 @@ void reshape(NodeImporter &n) {
     return;
   }
   bool allowZero = n.intAttr("allowzero", 0) != 0;
+  if (isRunTime(n, 1)) {
+    reshapeRunTime(n);
+    return;
+  }
   if (!target && allowZero && !n.openSizes(given)) {
     n.constantInts(1, "the shape of allowzero = 1"); // in Top, a 0 known only at run time means a copy
     return;
@@ -237,6 +253,10 @@ Ints axesAttrOrInput(NodeImporter &n) {
 }
 
 void squeeze(NodeImporter &n) {
+  if (isRunTime(n, 1)) {
+    squeezeRunTime(n);
+    return;
+  }
   Value x = n.input(0);
   auto shape = NodeImporter::sizes(x);
   Ints axes = n.normalizeAxes(axesAttrOrInput(n), NodeImporter::rank(x));
@@ -260,6 +280,10 @@ void squeeze(NodeImporter &n) {
 }
 
 void unsqueeze(NodeImporter &n) {
+  if (isRunTime(n, 1)) {
+    unsqueezeRunTime(n);
+    return;
+  }
   Value x = n.input(0);
   Ints given = axesAttrOrInput(n);
   int64_t rank = NodeImporter::rank(x) + static_cast<int64_t>(given.size());
@@ -400,6 +424,10 @@ void sliceAttributes(NodeImporter &n) {
 }
 
 void slice(NodeImporter &n) {
+  if (llvm::any_of(llvm::seq(1u, 5u), [&](unsigned i) { return isRunTime(n, i); })) {
+    sliceRunTime(n);
+    return;
+  }
   makeSlice(n, n.sizesInput(1, "starts"), n.sizesInput(2, "ends"), n.hasInput(3) ? n.constantInts(3, "axes") : Ints(),
             n.hasInput(4) ? n.constantInts(4, "steps") : Ints());
 }
@@ -423,6 +451,10 @@ void split(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
   int64_t parts = n.numOutputs(), dim = NodeImporter::dim(x, axis);
+  if (isRunTime(n, 1)) {
+    splitRunTime(n, axis);
+    return;
+  }
   Ints sizes = n.hasInput(1) ? n.constantInts(1, "the sizes") : n.intsAttr("split");
   if (n.failed()) {
     return;
@@ -515,6 +547,10 @@ void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
 void padAttributes(NodeImporter &n) { makePad(n, n.intsAttr("pads"), {}, n.floatAttr("value", 0.0)); }
 
 void pad(NodeImporter &n) {
+  if (llvm::any_of(llvm::seq(1u, 4u), [&](unsigned i) { return isRunTime(n, i); })) {
+    padRunTime(n);
+    return;
+  }
   Ints pads = n.constantInts(1, "the list of pads");
   auto value = n.hasInput(2) ? n.constantDoubles(2, "the pad value") : llvm::SmallVector<double>{0.0};
   Ints axes =
@@ -532,6 +568,10 @@ void expand(NodeImporter &n) {
   auto type = mlir::cast<mlir::RankedTensorType>(target.getType());
   if (n.failed() || type.getRank() != 1 || !type.hasStaticShape()) {
     n.unsupported("the shape has no fixed number of entries: fix the dims it depends on with --input_shapes");
+    return;
+  }
+  if (isRunTime(n, 1)) {
+    n.setOutput(0, expandRunTime(n, x, n.sizesInput(1, "the shape")));
     return;
   }
   if (auto sizes = n.openSizes(target)) {
@@ -562,6 +602,10 @@ void tileOpen(NodeImporter &n, const Sizes &repeats) {
 }
 
 void tile(NodeImporter &n) {
+  if (isRunTime(n, 1)) {
+    tileRunTime(n);
+    return;
+  }
   Value x = n.input(0);
   if (auto open = n.openSizes(n.input(1))) {
     tileOpen(n, *open);
@@ -572,6 +616,10 @@ void tile(NodeImporter &n) {
 }
 
 void trilu(NodeImporter &n) {
+  if (isRunTime(n, 1)) {
+    triluRunTime(n);
+    return;
+  }
   Ints k = n.hasInput(1) ? n.constantInts(1, "k") : Ints{0};
   if (k.size() != 1) {
     n.fail("k is not a single number");

@@ -20,8 +20,9 @@ namespace {
 class DimOpener {
 public:
   DimOpener(llvm::MutableArrayRef<Input> inputs, const DimRanges &ranges, mlir::MLIRContext *context,
-            const std::function<void(StringRef, const DimRange &)> &opened, std::map<std::string, DimRange> &missing)
-      : inputs(inputs), ranges(ranges), context(context), opened(opened), missing(missing) {}
+            const std::function<void(StringRef, const DimRange &)> &opened, std::map<std::string, DimRange> &missing,
+            llvm::StringMap<std::string> &unknown)
+      : inputs(inputs), ranges(ranges), context(context), opened(opened), missing(missing), unknown(unknown) {}
 
   llvm::Error run() {
     for (Input &input : inputs) {
@@ -41,6 +42,10 @@ public:
           proposals.push_back(propose(input, axis));
         }
       }
+    }
+    if (!proposals.empty() && !unknown.empty()) {
+      missing.clear();
+      return fail(unknown.begin()->second); // probably a wrong name of one of them
     }
     if (!proposals.empty()) {
       return fail(llvm::formatv("dims are open without a range: add them to --dims, with the ranges you need: {0}",
@@ -131,7 +136,7 @@ private:
                               input.shape[axis]));
   }
 
-  /// Checks that each name given by the user is that of an open dim.
+  /// Checks that no name given by the user is that of a fixed dim, and collects the names of no dim.
   llvm::Error checkNames() {
     for (const auto &[name, range] : ranges.byName) {
       if (sizes.contains(name)) {
@@ -148,9 +153,9 @@ private:
           }
         }
       }
-      return fail(llvm::formatv("--dims names '{0}', which is not the name of an open dim; {1}{2}", name,
-                                open.empty() ? "no dim is open" : "the open ones are, with usual ranges: --dims ",
-                                open));
+      unknown[name] =
+          llvm::formatv("--dims names '{0}', which is not the name of an open dim; {1}{2}", name,
+                        open.empty() ? "no dim is open" : "the open ones are, with usual ranges: --dims ", open);
     }
     return llvm::Error::success();
   }
@@ -160,6 +165,7 @@ private:
   mlir::MLIRContext *context;
   const std::function<void(StringRef, const DimRange &)> &opened;
   std::map<std::string, DimRange> &missing;
+  llvm::StringMap<std::string> &unknown;
   std::vector<std::pair<std::string, DimRange>> used; ///< the opened names
   llvm::StringMap<Dim> sizes;                         ///< of the names that are no sums
 };
@@ -168,8 +174,8 @@ private:
 
 llvm::Error declareDims(llvm::MutableArrayRef<Input> inputs, const DimRanges &ranges, mlir::MLIRContext *context,
                         const std::function<void(StringRef, const DimRange &)> &opened,
-                        std::map<std::string, DimRange> &missing) {
-  return DimOpener(inputs, ranges, context, opened, missing).run();
+                        std::map<std::string, DimRange> &missing, llvm::StringMap<std::string> &unknown) {
+  return DimOpener(inputs, ranges, context, opened, missing, unknown).run();
 }
 
 } // namespace tessera::top::onnx_import

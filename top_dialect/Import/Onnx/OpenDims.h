@@ -12,12 +12,13 @@ std::string dimName(const Input &input, size_t axis);
 
 /// Gives the open dims of |inputs| the sizes of |ranges|: a symbol for a range, a number for a single size. A dim is
 /// named by its dim_param or, if it has none, by INPUT.AXIS; dims with the same name are the same size. A dim_param
-/// that is a sum of names and numbers becomes that sum. |opened| receives the ranges that were used. Fails if a name is
-/// unknown or not open, or if a dim stays open: |missing| receives the names without a range and a usual range for
-/// each.
+/// that is a sum of names and numbers becomes that sum. |opened| receives the ranges that were used. |unknown| receives
+/// the names of |ranges| that no dim has, with an error for each: they may name sizes that a run computes. Fails if a
+/// name is that of a fixed dim, or if a dim stays open: |missing| receives the names without a range and a usual range
+/// for each.
 llvm::Error declareDims(llvm::MutableArrayRef<Input> inputs, const DimRanges &ranges, mlir::MLIRContext *context,
                         const std::function<void(llvm::StringRef, const DimRange &)> &opened,
-                        std::map<std::string, DimRange> &missing);
+                        std::map<std::string, DimRange> &missing, llvm::StringMap<std::string> &unknown);
 
 } // namespace tessera::top::onnx_import
 

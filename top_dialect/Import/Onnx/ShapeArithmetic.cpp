@@ -5,6 +5,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Import/Onnx/RunTimeSizes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -139,27 +140,8 @@ Result product(ReduceOp op, unsigned depth) {
   return Sizes{count};
 }
 
-} // namespace
-
-llvm::SmallVector<Dim> toSizes(llvm::ArrayRef<int64_t> numbers) {
-  return llvm::map_to_vector(numbers, [](int64_t number) { return Dim(std::max(number, INT64_MIN + 1)); });
-}
-
-Result readSizes(Value value, unsigned depth) {
-  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
-  mlir::Type element = type.getElementType();
-  bool isInteger = element.isSignlessInteger(64) || element.isSignlessInteger(32);
-  if (!isInteger || type.getRank() > 1 || knownNumElements(type).value_or(kMaxElements + 1) > kMaxElements) {
-    return std::nullopt;
-  }
-  if (auto constant = getConstantInts(value)) {
-    return toSizes(*constant);
-  }
-  mlir::Operation *op = value.getDefiningOp();
-  if (!op || depth == 0) {
-    return std::nullopt;
-  }
-  --depth;
+/// Returns the elements of the result of |op|, if it is an op of shape arithmetic.
+Result readOp(mlir::Operation *op, unsigned depth) {
   return llvm::TypeSwitch<mlir::Operation *, Result>(op)
       .Case([&](ShapeOp shape) { return dimsOf(shape); })
       .Case([&](GatherOp gather) { return gathered(gather, depth); })
@@ -177,6 +159,43 @@ Result readSizes(Value value, unsigned depth) {
       .Case([&](MaxOp) { return combined(op, depth, [](Dim a, Dim b) { return max(a, b); }); })
       .Case([&](DivOp) { return combined(op, depth, divide); })
       .Default(Result());
+}
+
+/// Replaces unknown elements of |value| by the symbols that earlier ops have bound to them.
+Result withBound(Value value, Result known) {
+  int64_t count = numElements(value);
+  bool isKnown = known && llvm::none_of(*known, [](Dim element) { return element.isUnknown(); });
+  if (isKnown) {
+    return known;
+  }
+  Sizes sizes;
+  bool found = known.has_value();
+  for (int64_t i = 0; i < count; ++i) {
+    bool isOpen = !known || (*known)[i].isUnknown();
+    sizes.push_back(isOpen ? findBound(traceElement(value, i)) : (*known)[i]);
+    found |= !sizes.back().isUnknown();
+  }
+  return found ? Result(sizes) : std::nullopt;
+}
+
+} // namespace
+
+llvm::SmallVector<Dim> toSizes(llvm::ArrayRef<int64_t> numbers) {
+  return llvm::map_to_vector(numbers, [](int64_t number) { return Dim(std::max(number, INT64_MIN + 1)); });
+}
+
+Result readSizes(Value value, unsigned depth) {
+  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+  mlir::Type element = type.getElementType();
+  bool isInteger = element.isSignlessInteger(64) || element.isSignlessInteger(32);
+  if (!isInteger || type.getRank() > 1 || knownNumElements(type).value_or(kMaxElements + 1) > kMaxElements) {
+    return std::nullopt;
+  }
+  if (auto constant = getConstantInts(value)) {
+    return toSizes(*constant);
+  }
+  mlir::Operation *op = value.getDefiningOp();
+  return withBound(value, op && depth > 0 ? readOp(op, depth - 1) : std::nullopt);
 }
 
 Result readOpenSizes(Value value) {

@@ -32,6 +32,23 @@ Value openRange(NodeImporter &n, Dim start, Dim limit, mlir::Type element) {
   return n.slice(n.cast(n.intVector(numbers), element), start - Dim(first), max(limit - start, 0), 1);
 }
 
+/// Returns true if |value| is computed from dims. Other sizes are elements that a run computes and that are bound to
+/// symbols: they are data already.
+static bool dependsOnDims(Value value) {
+  llvm::SetVector<Value> reached;
+  reached.insert(value);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    mlir::Operation *op = reached[i].getDefiningOp();
+    if (mlir::isa_and_nonnull<ShapeOp>(op)) {
+      return true;
+    }
+    if (op) {
+      reached.insert(op->operand_begin(), op->operand_end());
+    }
+  }
+  return false;
+}
+
 llvm::SetVector<Value> findSizeValues(mlir::func::FuncOp function) {
   llvm::SetVector<Value> values;
   // Users come before the ops that they read, so that chains without a use disappear as a whole.
@@ -41,7 +58,7 @@ llvm::SetVector<Value> findSizeValues(mlir::func::FuncOp function) {
       return;
     }
     for (Value operand : op->getOperands()) {
-      if (!isShapeArithmetic(op) && readOpenSizes(operand)) {
+      if (!isShapeArithmetic(op) && !mlir::isa<BindOp>(op) && readOpenSizes(operand) && dependsOnDims(operand)) {
         values.insert(operand);
       }
     }
@@ -62,7 +79,9 @@ Value tabulateSizes(NodeImporter &n, Value value) {
 }
 
 void replaceSizeValue(Value value, Value table) {
-  value.replaceUsesWithIf(table, [](mlir::OpOperand &use) { return !isShapeArithmetic(use.getOwner()); });
+  value.replaceUsesWithIf(table, [](mlir::OpOperand &use) {
+    return !isShapeArithmetic(use.getOwner()) && !mlir::isa<BindOp>(use.getOwner());
+  });
 }
 
 } // namespace tessera::top::onnx_import
