@@ -89,7 +89,8 @@ def shape_text(tensor: Mapping[str, Any], stage: Mapping[str, Any]) -> str:
 
 
 def inputs_at(specs: Sequence[InputSpec], stage: Mapping[str, Any], at: str | None) -> list[InputSpec]:
-    """Returns the inputs of a stage in the shapes that the value of --at gives them; None: in their largest shapes."""
+    """Returns inputs and states of a stage in the shapes that the value of --at gives them; None: in their largest
+    shapes."""
     values = evaluate(stage, parse_at(at, stage) if at else {})
-    tensors = {tensor["name"]: tensor for tensor in (stage["tensors"][slot] for slot in stage.get("inputs", []))}
+    tensors = {tensor["name"]: tensor for tensor in stage["tensors"] if tensor["role"] in ("Input", "State")}
     return [spec.at(tuple(shape_at(tensors[spec.name], values))) for spec in specs]

@@ -17,7 +17,9 @@ from ..calibration import sample
 from ..errors import TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..onnx_reference import ReferenceModel
+from ..programs import read_model
 from ..progress import command
+from ..sizes import inputs_at
 from ..targets import targets
 from .common import Context, Parser, run_command
 from .framework_check import Framework, feed_of, top_names, warn_of_deviations
@@ -49,6 +51,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     run.add_argument("model", help="the .onnx file")
     run.add_argument("--input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
+    run.add_argument("--at", metavar="SIZES", help="sizes of random input, batch=3,h=64 (default: the largest)")
     run.add_argument("--chip", default=families.HOST, help="chip (default: %(default)s)")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     run.add_argument(
@@ -82,6 +85,8 @@ def work_run(context: Context) -> None:
     require_file(args.model, "model")
     if args.threads < 1:
         raise usage_error(f"--threads {args.threads}: must be at least 1")
+    if args.at and args.input:
+        raise usage_error("--at is for random input; the arrays of --input have their own sizes")
     targets().require_chip(args.chip)
     from_onnx.check_flags(args)
     if args.output_dir:
@@ -108,10 +113,13 @@ def run(context: Context, folder: Path) -> None:
         output = folder / from_onnx.file_name(name, args.chip, args.quantize)
         from_onnx.deploy(context, model, output, args.chip, table)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
-    arrays = test_input(args, model, table)
-    with report.step(f"run on {args.threads} thread(s)"):
+    arrays = test_input(args, model, table, output)
+    with report.step(f"run on {args.threads} thread(s)") as step:
         net = bmodel.open_net(output, args.threads)
         got = net.run(arrays)
+        shapes = {name: array.shape for name, array in arrays.items()}
+        step.note = ", ".join(f"{name} {list(shape)}" for name, shape in list(shapes.items())[:3])
+    context.result["inputs"] = shapes
     expected, source, theirs = reference(context, imported, arrays)
     comparison = compare.compare(got, expected, tolerance)
     deviates = False
@@ -135,11 +143,17 @@ def run(context: Context, folder: Path) -> None:
     comparison.require_passed(f"{name} against {source}")
 
 
-def test_input(args: argparse.Namespace, model: top_model.TopModel, table: Path | None) -> dict[str, np.ndarray]:
-    """Returns the inputs on which the model is judged: the user's, else a calibration sample, else random ones."""
+def test_input(
+    args: argparse.Namespace, model: top_model.TopModel, table: Path | None, compiled: Path
+) -> dict[str, np.ndarray]:
+    """Returns the inputs on which the model is judged: the user's, else random ones of the sizes in --at, else a
+    calibration sample, else random ones."""
     if args.input:
         return inputs.load_inputs(args.input, model.inputs, states=[state.input for state in model.states])
     ports = model.as_ports()
+    if args.at:
+        stage = read_model(compiled)["nets"][0]["stages"][0]
+        return inputs.random_inputs(inputs_at(ports.inputs, stage, args.at))
     return sample.default_input(table, ports.inputs)[0] if table else inputs.random_inputs(ports.inputs)
 
 
