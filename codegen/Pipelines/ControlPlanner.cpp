@@ -328,6 +328,7 @@ llvm::Error ControlPlanner::planLoop(top::LoopOp op, bmodel::SubnetDefT &subnet)
   }
   for (auto [from, to, argument] : llvm::zip_equal(*inits, *carried, body.getArguments().drop_front(2))) {
     subnet.plan.push_back(copyStep(from, to));
+    subnet.plan.back()->writes.clear(); // a first value, which tools must not take for the result
     slots[argument] = to;
   }
   loops.push_back({now, {}});

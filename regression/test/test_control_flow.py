@@ -378,3 +378,34 @@ def test_calibration(tmp_path: Path) -> None:
     assert {"x", "a", "r", "y"} <= names and "t1" not in names, names
     bmodel = compile_model(model, "--chip", "x86", "--quantize", "INT8", "--calibration_table", table)
     compare(model, bmodel, [run_of(seed, c=seed % 2 == 0) for seed in range(4)], tolerance=0.1)
+
+
+def test_calibration_tries_ranges_across_a_loop(tmp_path: Path) -> None:
+    """The trials run the steps behind a tensor again, among them the loop."""
+    import tessera.runtime as rt
+
+    body = graph(
+        [node("Tanh", "s", "s2"), node("Identity", "going", "on")],
+        [value("on", [], BOOL), value("s2", [4, 8])],
+        body_inputs(value("s", [4, 8])),
+    )
+    made = graph(
+        [node("MatMul", "x w", "m"), node("Loop", "n - m", "l", body=body), node("MatMul", "l w", "y")],
+        [value("y", [4, 8])],
+        [value("n", [], INT64), value("x", [4, 8])],
+        {"w": WEIGHTS},
+    )
+    model = save(tmp_path / "across.onnx", made)
+    runs = [run_of(n, n=np.array(n)) for n in (1, 0, 3)]
+    net = rt.load(str(compile_model(model))).net()
+    probe = net.probe()
+    probe.run(runs[0])
+    writer = next(tensor.step for tensor in probe.tensors if "l" in tensor.names)
+    assert net.profile(runs[0], runs=1)[writer].kind == "loop", "not the copy of its first value"
+    (tmp_path / "samples").mkdir()
+    for number, run in enumerate(runs):
+        np.savez(tmp_path / "samples" / f"{number}.npz", **run)
+    table = tmp_path / "cali.json"
+    check(run_tool("run_calibration", model.with_suffix(".mlir"), "--dataset", tmp_path / "samples", "-o", table))
+    bmodel = compile_model(model, "--chip", "x86", "--quantize", "INT8", "--calibration_table", table)
+    compare(model, bmodel, runs, tolerance=0.1)

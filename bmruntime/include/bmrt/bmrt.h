@@ -391,9 +391,9 @@ BMRT_API bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, cons
  * bmrt_context_run_steps, or in the hook. */
 BMRT_API bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
                                             void **out_data, bmrt_status_t *out_status);
-/* Runs steps [begin, end) of the first subnet again on the current contents of the tensors, then writes the bound
- * outputs. The context must have run since buffers were bound. Meaningful only if the tensors that these steps read
- * still hold their values; in models compiled for inspection every tensor has its own memory. */
+/* Runs steps [begin, end) of the first subnet, or all from begin if end is UINT32_MAX, again on the current contents
+ * of the tensors, then writes the bound outputs. The context must have run since buffers were bound. Meaningful only if
+ * the tensors that these steps read still hold their values; in models made for inspection each has its own memory. */
 BMRT_API bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end,
                                             bmrt_status_t *out_status);
 

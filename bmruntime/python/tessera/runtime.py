@@ -464,8 +464,9 @@ class Probe:
         self._context.run_keeping([_check_array(info, inputs[info["name"]]) for info in self._stage["inputs"]])
 
     def run_steps(self, begin: int, end: int | None = None) -> None:
-        """Runs steps [begin, end) again on the current contents of the tensors."""
-        self._context.run_steps(begin, self.steps if end is None else end)
+        """Runs steps [begin, end) again on the current contents of the tensors. Steps of branches and loop bodies do
+        not count; they run with their If or Loop."""
+        self._context.run_steps(begin, 0xFFFFFFFF if end is None else end)
 
     @property
     def tensors(self) -> list[StepTensor]:

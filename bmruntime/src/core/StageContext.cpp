@@ -303,6 +303,7 @@ bool StageContext::isFinished() const {
 
 bmrt_code_t StageContext::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status) {
   const uint32_t steps = plan.end(0);
+  end = end == UINT32_MAX ? steps : end;
   if (begin > end || end > steps) {
     return BMRT_FAIL(status, INVALID_ARGUMENT, "steps %" PRIu32 " to %" PRIu32 " are not part of the net's %" PRIu32,
                      begin, end, steps);
