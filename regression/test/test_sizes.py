@@ -345,7 +345,8 @@ def test_run_at(tmp_path: Path) -> None:
     """tessera run compares at the sizes in --at."""
     save(tmp_path / "n.onnx", relu_add(), ["batch", 3, "h", 8], 4)
     run = ("tessera", "run", tmp_path / "n.onnx", "--dims", "batch=1..8,h=2..64:2")
-    result = json.loads(check(run_tool(*run, "--at", "batch=3,h=10", "--json")))
-    assert result["inputs"] == {"x": [3, 3, 10, 8]} and result["verdict"] == "PASS"
+    result = json.loads(check(run_tool(*run, "--at", "batch=3,h=10", "batch=1", "--json")))
+    assert [row["inputs"] for row in result["sizes"]] == [{"x": [3, 3, 10, 8]}, {"x": [1, 3, 64, 8]}]
+    assert all(row["comparison"]["passed"] for row in result["sizes"]) and result["verdict"] == "PASS"
     both = run_tool(*run, "--at", "batch=1", "--input", "x.npz")
     assert both.returncode == 2 and "--at is for random input" in both.stdout + both.stderr

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import time
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -37,6 +37,7 @@ EPILOG = f"""examples:
   tessera report model.bmodel -o report.html
   tessera accuracy model.onnx model.bmodel --task classification --data pictures/"""
 MEASURE_SECONDS = 1.0
+STEPS_PER_INPUT = 3
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -51,7 +52,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     run.add_argument("model", help="the .onnx file")
     run.add_argument("--input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
-    run.add_argument("--at", metavar="SIZES", help="sizes of random input, batch=3,h=64 (default: the largest)")
+    run.add_argument(
+        "--at",
+        metavar="SIZES",
+        nargs="+",
+        default=[],
+        help="sizes of random input, batch=3,h=64 (default: the largest); several are listed in a table",
+    )
     run.add_argument("--chip", default=families.HOST, help="chip (default: %(default)s)")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     run.add_argument(
@@ -113,13 +120,42 @@ def run(context: Context, folder: Path) -> None:
         output = folder / from_onnx.file_name(name, args.chip, args.quantize)
         from_onnx.deploy(context, model, output, args.chip, table)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
-    arrays = test_input(args, model, table, output)
+    net = bmodel.open_net(output, args.threads)
+    every = test_inputs(args, model, table, output)
+    report.total += STEPS_PER_INPUT * (len(every) - 1)
+    judged = {at: judge(context, imported, output, net, arrays, tolerance) for at, arrays in every.items()}
+    first, comparison = next(iter(judged.values()))
+    if len(judged) > 1:
+        context.result["sizes"] = [{"at": at, **found} for at, (found, _) in judged.items()]
+        report.say("\n" + size_table(judged))
+    else:
+        context.result.update(first)
+    verdict = "PASS" if all(comparison.passed for _, comparison in judged.values()) else "FAIL"
+    context.result["verdict"] = verdict
+    source = first["source"]
+    report.say(f"\nverdict: {verdict}: {len(comparison.rows)} output(s) compared with {source}, {tolerance}")
+    kept = Path(args.output_dir) / output.name if args.output_dir else output.name
+    run = command("model_runner", "--model", kept, "--input", "INPUT.npz", "--output", "out.npz")
+    report.finish([run if args.output_dir else f"# keep the files with --output_dir; then: {run}"])
+    for at, (_, comparison) in judged.items():
+        comparison.require_passed(f"{name}{f' at {at}' if at else ''} against {source}")
+
+
+def judge(
+    context: Context,
+    imported: from_onnx.Imported,
+    output: Path,
+    net: bmodel.Net,
+    arrays: Mapping[str, np.ndarray],
+    tolerance: compare.Tolerance,
+) -> tuple[dict[str, Any], compare.Comparison]:
+    """Runs the compiled model `output`, compares it with a reference and measures it. Returns what --json prints about
+    this input, and the comparison."""
+    args, report, model = context.args, context.report, imported.model
+    shapes = {name: array.shape for name, array in arrays.items()}
     with report.step(f"run on {args.threads} thread(s)") as step:
-        net = bmodel.open_net(output, args.threads)
         got = net.run(arrays)
-        shapes = {name: array.shape for name, array in arrays.items()}
         step.note = ", ".join(f"{name} {list(shape)}" for name, shape in list(shapes.items())[:3])
-    context.result["inputs"] = shapes
     expected, source, theirs = reference(context, imported, arrays)
     comparison = compare.compare(got, expected, tolerance)
     deviates = False
@@ -128,38 +164,42 @@ def run(context: Context, folder: Path) -> None:
         if deviates := corrected is not None:
             expected = corrected or {}
             comparison = compare.compare(got, expected, tolerance)
-    context.result["comparison"] = comparison.as_dict()
-    measure(context, output, lambda: net.run(arrays), theirs)
+    times = measure(context, output, lambda: net.run(arrays), theirs)
     report.say(compare.format_table(comparison))
     lost = [spec.name for spec in model.outputs if spec.name not in expected]
     if lost and (len(lost) == len(model.outputs) or not deviates):
         raise TesseraError(f"output '{lost[0]}' could not be compared: {source} does not compute it")
-    verdict = "PASS" if comparison.passed else "FAIL"
-    context.result["verdict"] = verdict
-    report.say(f"\nverdict: {verdict}: {len(comparison.rows)} output(s) compared with {source}, {tolerance}")
-    kept = Path(args.output_dir) / output.name if args.output_dir else output.name
-    run = command("model_runner", "--model", kept, "--input", "INPUT.npz", "--output", "out.npz")
-    report.finish([run if args.output_dir else f"# keep the files with --output_dir; then: {run}"])
-    comparison.require_passed(f"{name} against {source}")
+    return {"inputs": shapes, "comparison": comparison.as_dict(), "source": source, **times}, comparison
 
 
-def test_input(
+def size_table(judged: Mapping[str, tuple[Mapping[str, Any], compare.Comparison]]) -> str:
+    """Returns a table of the sizes of --at: times and verdicts."""
+    rows: list[tuple[str, ...]] = [("sizes", "ms", "onnxruntime ms", "verdict")]
+    for at, (found, comparison) in judged.items():
+        times = (found["latency_ms"].get(name) for name in ("tessera", "onnxruntime"))
+        rows.append((at, *(f"{ms:.3f}" if ms else "-" for ms in times), "PASS" if comparison.passed else "FAIL"))
+    return compare.align(rows, right=(1, 2))
+
+
+def test_inputs(
     args: argparse.Namespace, model: top_model.TopModel, table: Path | None, compiled: Path
-) -> dict[str, np.ndarray]:
-    """Returns the inputs on which the model is judged: the user's, else random ones of the sizes in --at, else a
-    calibration sample, else random ones."""
+) -> dict[str, dict[str, np.ndarray]]:
+    """Returns the inputs on which the model is judged, by their sizes in --at: the user's, else random ones of these
+    sizes, else a calibration sample, else random ones."""
     if args.input:
-        return inputs.load_inputs(args.input, model.inputs, states=[state.input for state in model.states])
+        return {"": inputs.load_inputs(args.input, model.inputs, states=[state.input for state in model.states])}
     ports = model.as_ports()
     if args.at:
         stage = read_model(compiled)["nets"][0]["stages"][0]
-        return inputs.random_inputs(inputs_at(ports.inputs, stage, args.at))
-    return sample.default_input(table, ports.inputs)[0] if table else inputs.random_inputs(ports.inputs)
+        return {at: inputs.random_inputs(inputs_at(ports.inputs, stage, at)) for at in args.at}
+    return {"": sample.default_input(table, ports.inputs)[0] if table else inputs.random_inputs(ports.inputs)}
 
 
-def measure(context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None) -> None:
-    """Measures the time of a run, Tessera's and onnxruntime's. The time on a simulated chip is estimated, because only
-    its simulator could be measured."""
+def measure(
+    context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None
+) -> dict[str, Any]:
+    """Measures the time of a run, Tessera's and onnxruntime's; returns what --json prints about it. The time on a
+    simulated chip is estimated, because only its simulator could be measured."""
     args, report, family = context.args, context.report, families.of_chip(context.args.chip)
     with report.step("estimate" if family.is_simulated else "measure") as step:
         other, milliseconds = median_ms(theirs) if theirs else None, median_ms(ours)
@@ -171,12 +211,16 @@ def measure(context: Context, model: Path, ours: Callable[[], object], theirs: C
                 f"{estimated:.3f} ms per run on {info['chip']}{beside}{' on this machine' if other else ''}; "
                 f"its simulator took {milliseconds:.3f} ms, which is not a latency"
             )
-            context.result["estimated_ms"] = {"tessera": estimated, "chip": info["chip"]}
-            context.result["simulator_ms"] = milliseconds
         else:
             step.note = f"{milliseconds:.3f} ms{beside}"
     latency = {"onnxruntime": other, "threads": args.threads}
-    context.result["latency_ms"] = latency if family.is_simulated else {"tessera": milliseconds, **latency}
+    if not family.is_simulated:
+        return {"latency_ms": {"tessera": milliseconds, **latency}}
+    return {
+        "latency_ms": latency,
+        "estimated_ms": {"tessera": estimated, "chip": info["chip"]},
+        "simulator_ms": milliseconds,
+    }
 
 
 Outputs = Mapping[str, np.ndarray]
