@@ -16,7 +16,9 @@ RNG = np.random.default_rng(11)
 Inputs = Mapping[str, tuple[int, Sequence[int]]]
 
 
-def save(path: Path, nodes: list[onnx.NodeProto], inputs: Inputs, outputs: list[str], constants: dict[str, Any]) -> None:
+def save(
+    path: Path, nodes: list[onnx.NodeProto], inputs: Inputs, outputs: list[str], constants: dict[str, Any]
+) -> None:
     graph = helper.make_graph(
         nodes,
         path.stem,

@@ -1,6 +1,6 @@
 //===- DimRanges.cpp - Parsing of --dims ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "top_dialect/Import/Onnx/OnnxImport.h"
+#include "top_dialect/Import/Onnx/DimRanges.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -192,7 +192,7 @@ std::optional<llvm::SmallVector<Dim>> NodeImporter::bindSizes(Value value, int64
   }
   auto known = readSizes(value);
   llvm::SmallVector<Dim> sizes;
-  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+  for (int64_t i = 0; i < numElements(type); ++i) {
     if (known && !(*known)[i].isUnknown()) {
       sizes.push_back((*known)[i]);
       continue;

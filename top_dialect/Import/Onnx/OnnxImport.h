@@ -3,6 +3,8 @@
 #ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXIMPORT_H
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXIMPORT_H
 
+#include "top_dialect/Import/Onnx/DimRanges.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -23,23 +25,6 @@ struct InputShapes {
   /// Parses "x=1x3x224x224,y=1x8,z=scalar". Without names, the order is that of the file: "1x3x224x224,1x8" or
   /// "[[1,3,224,224],[1,8]]". A single list needs no outer brackets.
   static llvm::Expected<InputShapes> parse(llvm::StringRef text);
-};
-
-/// The sizes that an open dim may have: multiples of `divisor` from `min` to `max`. Decisions that need one size use
-/// `likely`.
-struct DimRange {
-  int64_t min = 1, max = 1, divisor = 1, likely = 1;
-  /// Returns the range as the user writes it: "1..8", "32..1280:32~224", or "4".
-  std::string format() const;
-};
-
-/// Ranges of open dims given by the user, by dim_param or, for dims without one, by INPUT.AXIS.
-struct DimRanges {
-  std::map<std::string, DimRange> byName;
-  bool openAll = false; ///< the other open dims get default ranges
-  bool isGiven() const { return openAll || !byName.empty(); }
-  /// Parses "batch=1..8,h=32..1280:32,seq=1..2048~128,n=4" or "auto".
-  static llvm::Expected<DimRanges> parse(llvm::StringRef text);
 };
 
 /// A value given by the user for a graph input: numbers and booleans in nested lists that form `shape`.

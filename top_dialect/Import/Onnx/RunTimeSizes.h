@@ -7,11 +7,13 @@
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMESIZES_H
 
 #include "top_dialect/IR/Sizes.h"
-#include "top_dialect/Import/Onnx/OnnxImport.h"
+#include "top_dialect/Import/Onnx/DimRanges.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
+
+#include <functional>
 
 namespace tessera::top::onnx_import {
 
