@@ -305,7 +305,8 @@ llvm::Error Deployment::run(DeployResult &result) {
   observer.begin("write");
   auto plannedParts = llvm::map_to_vector(parts, [](const SplitPart &part) { return part.planned; });
   numberPrograms(plannedParts);
-  llvm::Expected<PlannedModel> planned = planStage(function, plannedParts, options.targets, std::move(programs));
+  llvm::Expected<PlannedModel> planned =
+      planStage(function, plannedParts, options.targets, std::move(programs), options.compile.instrument);
   if (!planned) {
     return planned.takeError();
   }

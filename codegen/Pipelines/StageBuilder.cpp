@@ -16,8 +16,8 @@ using namespace mlir;
 namespace tessera::codegen {
 
 StageBuilder::StageBuilder(func::FuncOp function, partition::Partition::Targets targets,
-                           std::vector<std::optional<TargetProgram>> programs)
-    : function(function), given(std::move(programs)) {
+                           std::vector<std::optional<TargetProgram>> programs, bool keepsTensors)
+    : function(function), given(std::move(programs)), keepsTensors(keepsTensors) {
   createFrame(targets);
 }
 
@@ -54,11 +54,26 @@ void StageBuilder::link(uint32_t target, const bmodel::ChipDefT &chip) {
     bmodel::BlobDefT &blob = *planned.model.blobs.emplace_back(std::make_unique<bmodel::BlobDefT>());
     blob.name = name, blob.segment = to.section + section;
   }
-  for (const SubnetProgram &program : given[target]->subnets) {
-    bmodel::WorkspaceDefT &workspace = *stage->workspaces[to.workspace];
+  for (SubnetProgram &program : given[target]->subnets) {
+    reserve(*stage->workspaces[to.workspace], program);
+  }
+}
+
+/// Makes room for a program in the workspace, behind the programs before it if tensors must not share memory.
+void StageBuilder::reserve(bmodel::WorkspaceDefT &workspace, SubnetProgram &program) {
+  if (!keepsTensors) {
     workspace.bytes = std::max(workspace.bytes, program.workspaceBytes);
     workspace.lower_bound = std::max(workspace.lower_bound, program.workspaceLowerBound);
+    return;
   }
+  uint64_t begin = llvm::alignTo(workspace.bytes, device::kAddressAlignment);
+  for (bmodel::TensorDefT &tensor : program.tensors) {
+    if (tensor.view_of < 0 && tensor.place == bmodel::Place::Workspace) {
+      tensor.offset += begin;
+    }
+  }
+  workspace.bytes = begin + program.workspaceBytes;
+  workspace.lower_bound += program.workspaceLowerBound;
 }
 
 uint32_t StageBuilder::addWorkspace(int32_t memory) {
@@ -210,13 +225,18 @@ uint32_t StageBuilder::workspaceBetween(int32_t memory) {
 }
 
 void StageBuilder::place(uint32_t workspace, ArrayRef<uint32_t> slots, ArrayRef<device::Buffer> buffers) {
-  device::Placement placed = device::placeBuffers(buffers, device::kAddressAlignment);
+  SmallVector<device::Buffer> placed(buffers);
+  if (keepsTensors) { // all live at the same time
+    llvm::for_each(placed, [](device::Buffer &buffer) { buffer.first = buffer.last = 0; });
+  }
+  device::Placement placement = device::placeBuffers(placed, device::kAddressAlignment);
   bmodel::WorkspaceDefT &def = *stage->workspaces[workspace];
-  def.bytes = std::max(def.bytes, uint64_t(placed.bytes));
-  def.lower_bound = std::max(def.lower_bound, uint64_t(device::lowerBound(buffers, device::kAddressAlignment)));
-  for (auto [slot, offset] : llvm::zip_equal(slots, placed.offsets)) {
+  uint64_t begin = keepsTensors ? llvm::alignTo(def.bytes, device::kAddressAlignment) : 0;
+  def.bytes = std::max(def.bytes, begin + uint64_t(placement.bytes));
+  def.lower_bound = std::max(def.lower_bound, uint64_t(device::lowerBound(placed, device::kAddressAlignment)));
+  for (auto [slot, offset] : llvm::zip_equal(slots, placement.offsets)) {
     bmodel::TensorDefT &each = tensor(slot);
-    each.place = bmodel::Place::Workspace, each.place_index = workspace, each.offset = uint64_t(offset);
+    each.place = bmodel::Place::Workspace, each.place_index = workspace, each.offset = begin + uint64_t(offset);
   }
 }
 

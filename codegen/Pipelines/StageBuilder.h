@@ -30,9 +30,9 @@ public:
   };
 
   /// Creates the model, its net and stage, and the chips. The first target is the model's chip, even if it runs
-  /// nothing.
+  /// nothing. |keepsTensors|: no two tensors share memory, so that all can be read after a run.
   StageBuilder(mlir::func::FuncOp function, partition::Partition::Targets targets,
-               std::vector<std::optional<TargetProgram>> programs);
+               std::vector<std::optional<TargetProgram>> programs, bool keepsTensors);
 
   /// Adds the inputs, outputs and states of the function.
   llvm::Error addPorts();
@@ -66,6 +66,7 @@ public:
 private:
   void createFrame(partition::Partition::Targets targets);
   void link(uint32_t target, const bmodel::ChipDefT &chip);
+  void reserve(bmodel::WorkspaceDefT &workspace, SubnetProgram &program);
   llvm::Error addInput(mlir::BlockArgument argument);
   llvm::Error addOutput(mlir::OpOperand &result);
   llvm::Error addState(mlir::BlockArgument argument);
@@ -74,6 +75,7 @@ private:
 
   mlir::func::FuncOp function;
   std::vector<std::optional<TargetProgram>> given;
+  bool keepsTensors;
   PlannedModel planned;
   bmodel::StageDefT *stage = nullptr;
   std::optional<StageSizes> sizes;

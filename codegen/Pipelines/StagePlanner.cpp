@@ -11,8 +11,8 @@ namespace tessera::codegen {
 
 llvm::Expected<PlannedModel> planStage(func::FuncOp function, ArrayRef<PlannedPart> parts,
                                        partition::Partition::Targets targets,
-                                       std::vector<std::optional<TargetProgram>> programs) {
-  StageBuilder builder(function, targets, std::move(programs));
+                                       std::vector<std::optional<TargetProgram>> programs, bool keepsTensors) {
+  StageBuilder builder(function, targets, std::move(programs), keepsTensors);
   if (llvm::Error error = builder.addPorts()) {
     return std::move(error);
   }

@@ -14,10 +14,10 @@ namespace tessera::codegen {
 
 /// Returns the stage of |function|, which is the only part, or consists of control flow (top-outline-regions) and calls
 /// of the parts. |programs|, by target: nothing for a target without subnets, otherwise programs for its subnets in
-/// order (numberPrograms).
+/// order (numberPrograms). |keepsTensors|: no two tensors share memory, so that all can be read after a run.
 llvm::Expected<PlannedModel> planStage(mlir::func::FuncOp function, llvm::ArrayRef<PlannedPart> parts,
                                        partition::Partition::Targets targets,
-                                       std::vector<std::optional<TargetProgram>> programs);
+                                       std::vector<std::optional<TargetProgram>> programs, bool keepsTensors);
 
 } // namespace tessera::codegen
 

@@ -409,3 +409,39 @@ def test_calibration_tries_ranges_across_a_loop(tmp_path: Path) -> None:
     check(run_tool("run_calibration", model.with_suffix(".mlir"), "--dataset", tmp_path / "samples", "-o", table))
     bmodel = compile_model(model, "--chip", "x86", "--quantize", "INT8", "--calibration_table", table)
     compare(model, bmodel, runs, tolerance=0.1)
+
+
+def test_calibration_between_branches(tmp_path: Path) -> None:
+    """Several ops beside a loop are a subnet, from whose middle no trial can run: ranges are chosen without trials."""
+    body = graph(
+        [node("Tanh", "s", "s2"), node("Identity", "going", "on")],
+        [value("on", [], BOOL), value("s2", [4, 8])],
+        body_inputs(value("s", [4, 8])),
+    )
+    made = graph(
+        [
+            node("MatMul", "x w", "m"),
+            node("Relu", "m", "r"),
+            node("MatMul", "r w", "m2"),
+            node("Loop", "n - m2", "l", body=body),
+            node("MatMul", "l w", "k"),
+            node("Add", "k m2", "y"),
+        ],
+        [value("y", [4, 8])],
+        [value("n", [], INT64), value("x", [4, 8])],
+        {"w": WEIGHTS},
+    )
+    model = save(tmp_path / "between.onnx", made)
+    runs = [run_of(n, n=np.array(n)) for n in (1, 0, 3)]
+    (tmp_path / "samples").mkdir()
+    for number, run in enumerate(runs):
+        np.savez(tmp_path / "samples" / f"{number}.npz", **run)
+    table = tmp_path / "cali.json"
+    compile_model(model)
+    done = run_tool("run_calibration", model.with_suffix(".mlir"), "--dataset", tmp_path / "samples", "-o", table)
+    assert "cannot be run from its middle" in check(done), done.stdout
+    entries = {entry["name"]: entry for entry in json.loads(table.read_text())["tensors"]}
+    highest = max(float(np.maximum(run["x"] @ WEIGHTS, 0).max()) for run in runs)
+    assert entries["r"]["min"] == 0 and abs(entries["r"]["max"] - highest) < 1e-4, "another tensor shares its memory"
+    bmodel = compile_model(model, "--chip", "x86", "--quantize", "INT8", "--calibration_table", table)
+    compare(model, bmodel, runs, tolerance=0.1)
