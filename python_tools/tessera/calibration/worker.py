@@ -229,6 +229,16 @@ class Worker:
                 for name in tensor.names:
                     self._places.setdefault(name, tensor)
 
+    def reruns(self, arrays: Mapping[str, np.ndarray]) -> bool:
+        """Runs a sample. Returns True if the steps behind every source can run again, as trials need. Ops between
+        branches and loops may be subnets of their own, and a run cannot begin inside one."""
+        self.run(arrays)
+        try:
+            self._probe.run_steps(max(map(self._step, self._sources), default=-1) + 1)
+        except self._error:
+            return False
+        return True
+
     def observe(
         self, arrays: Mapping[str, np.ndarray], number: int, histograms: dict[str, "_calibration.Histogram"]
     ) -> None:

@@ -16,7 +16,7 @@ from ..calibration import table as tables
 from ..calibration import checks, equalization, gates, histograms, repair, sample, tpu_mlir_table, weights
 from ..calibration.choose import Choice, candidates_for, cautious, measure
 from ..calibration.collect import Checkpoint, State, collect
-from ..calibration.dataset import Dataset, open_dataset
+from ..calibration.dataset import Dataset, open_dataset, readable
 from ..calibration.distribution import Distribution
 from ..calibration.engine import DaskEngine, Engine, PoolEngine
 from ..calibration.learn import check_beside, read_contractions, save as save_table
@@ -111,7 +111,8 @@ def _calibrate(context: Context[Options]) -> None:
             observed = Observed.compile(model.as_ports(), folder, report, args.compiler_flags)
             step.note = f"{len(observed.info['tensors'])} tensors"
         run = Calibration(context, args, report, output, folder, dataset, observed, Golden(observed.job()))
-        seen = run.equalize(kinds) if kinds else None
+        run.check_control_flow()
+        seen = run.equalize(kinds) if kinds and run.tries else None
         engine = _engine(args, run.observed, pool, at_end)
         run.state = run.collect(engine, seen)
         run.reject_no_numbers()
@@ -218,6 +219,7 @@ class Calibration:
     dataset: Dataset
     observed: Observed
     golden: Golden
+    tries: bool = True  # trials of ranges and equalised channels are possible
     state: State = field(default_factory=State)
     choices: dict[str, Choice] = field(default_factory=dict)
 
@@ -225,6 +227,20 @@ class Calibration:
     def error_name(self) -> str:
         """Name of the error of the model's outputs."""
         return name_for(self.observed.model.outputs, self.observed.model.origins)
+
+    def check_control_flow(self) -> None:
+        """Leaves out the trials if the model's branches and loops prevent them."""
+        if not self.observed.info["control_flow"]:
+            return
+        numbers = {sample.number for sample in self.dataset.samples()}
+        for _, arrays in readable(self.dataset, numbers, self.observed.job().specs):
+            self.tries = opened(self.observed.job()).reruns(arrays)
+            break
+        if not self.tries:
+            self.report.warn(
+                "ranges are chosen without measuring their effect on the outputs, and channels are not equalised: a "
+                "network with several ops between branches or loops cannot be run from its middle"
+            )
 
     def equalize(self, kinds: Sequence[str]) -> State | None:
         """Equalises channels if requested or if that lowers the output error. Returns what samples have shown of the
@@ -298,10 +314,12 @@ class Calibration:
                 step.progress(len(plain), len(state.histograms))
             if not auto:
                 return plain
-        with report.step("measure output errors") as step:
             wide = partial(cautious, scheme=args.scheme, percentile=args.percentile)
             sources = [source for source in plain if source in observed.integers]
             defaults = dict(zip(sources, engine.map(wide, [state.histograms[source] for source in sources])))
+            if not self.tries:
+                return {**plain, **defaults}
+        with report.step("measure output errors") as step:
             engine.measure_at(gates.segments(observed, defaults))
 
             def options_for(some: Sequence[str]) -> dict[str, list[Choice]]:
