@@ -40,7 +40,9 @@ void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::A
     Dim out = ceilDiv(spatial[d], w.strides[d]);
     Dim needed = max((out - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - spatial[d], 0);
     if (!needed.isKnown()) {
-      n.unsupported("auto_pad needs static spatial dims: fix them with --input_shapes");
+      n.unsupported(llvm::formatv("auto_pad with stride {0} of an open dim needs multiples of {0}: give --dims "
+                                  "NAME=MIN..MAX:{0}, or fix the dim with --input_shapes",
+                                  w.strides[d]));
       return;
     }
     int64_t total = needed.value();

@@ -26,6 +26,17 @@ def picture():
     )
 
 
+def same_pads():
+    """A convolution with stride 2, whose pads depend on whether the size is even."""
+    weight = constant("w", np.ones((3, 3, 3, 3), np.float32))
+    return model(
+        [node("Conv", ["x", "w"], ["y"], "half", strides=[2, 2], auto_pad="SAME_UPPER")],
+        [tensor("x", [1, 3, "h", 8])],
+        [tensor("y", None)],
+        [weight],
+    )
+
+
 def shape_chain():
     """Shape, Gather, Concat and Reshape, as exporters write a flatten; a range and a mask of the length."""
     return model(
