@@ -71,10 +71,10 @@ private:
   Dim draw(int64_t size, int64_t least, int64_t spread = 7) {
     int64_t factor = size % 2 == 0 && size > 2 && random() % 3 == 0 ? 2 : 1, value = size / factor;
     int64_t min = std::max<int64_t>(least, value - int64_t(random() % 4));
-    int64_t max = value + int64_t(random() % uint64_t(spread));
+    int64_t max = std::max(value + int64_t(random() % uint64_t(spread)), min + 1);
     int64_t likely = min + int64_t(random() % uint64_t(max - min + 1));
     std::string name = llvm::formatv("s{0}", symbols++);
-    return factor * Dim::symbol(op->getContext(), name, min, std::max(max, min + 1), likely);
+    return factor * Dim::symbol(op->getContext(), name, min, max, likely);
   }
 
   bool takes() { return random() % 2 == 0; }
