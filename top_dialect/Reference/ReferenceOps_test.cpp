@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cases are in test/*.mlir: functions without arguments that return pairs (actual, expected).
+#include "top_dialect/IR/TopCustomOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Reference/Evaluator.h"
@@ -92,7 +93,8 @@ TEST_F(ReferenceOps, EveryOpHasACase) {
   }
   for (mlir::RegisteredOperationName name :
        context.getRegisteredOperationsByDialect(TopDialect::getDialectNamespace())) {
-    if (name.hasInterface<ReferenceInterface>()) {
+    // A custom operator is computed by a library of the user (regression/test/test_custom_ops.py).
+    if (name.hasInterface<ReferenceInterface>() && name.getStringRef() != CustomOp::getOperationName()) {
       EXPECT_TRUE(used.contains(name.getStringRef())) << name.getStringRef().str();
     }
   }
