@@ -385,12 +385,12 @@ llvm::SmallVector<X86Target> targetsFor(StringRef text) {
 }
 
 ArrayRef<X86Target> openTargetsOf(ArrayRef<X86Target> targets, StringRef text) {
-  constexpr uint64_t kOneIn = 4;
+  constexpr uint64_t kOneIn = 8;
   if (takesAllVariants()) {
     return targets;
   }
   uint64_t turn = llvm::xxh3_64bits(text);
-  return turn % kOneIn == 0 ? targets.slice(turn / kOneIn % targets.size(), 1) : ArrayRef<X86Target>();
+  return turn % kOneIn == 0 ? targets.slice((turn >> 2) % targets.size(), 1) : ArrayRef<X86Target>();
 }
 
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {

@@ -48,7 +48,7 @@ bool takesAllVariants();
 /// further case runs on one without AVX-512 and one with it, chosen by a hash of |text|.
 llvm::SmallVector<X86Target> targetsFor(llvm::StringRef text);
 
-/// Returns those of |targets| on which to check the case of |text| with symbolic sizes, too: one of them for a quarter
+/// Returns those of |targets| on which to check the case of |text| with symbolic sizes, too: one of them for an eighth
 /// of the cases, chosen by a hash of |text|, because LLVM takes most of the time; all with TESSERA_KERNELS=all.
 llvm::ArrayRef<X86Target> openTargetsOf(llvm::ArrayRef<X86Target> targets, llvm::StringRef text);
 
