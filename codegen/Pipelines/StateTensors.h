@@ -8,7 +8,8 @@
 
 namespace tessera::codegen {
 
-/// Slots of a state: the tensor that lasts from run to run, and its value for the next run, which has no place yet.
+/// Slots of a state. |current| keeps its memory between runs; |next| is the value that a run computes for the following
+/// one, and has no memory before placeNextStates().
 struct StateSlots {
   uint32_t current, next;
 };

@@ -223,13 +223,5 @@ def run_seeds(
     return faults, len(texts) - len(faults)
 
 
-def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, random_sizes.VARIANTS)
-    faults, rejected = run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep)
-    print("\n".join(faults))
-    print(f"{len(faults)} of {len(arguments.seeds)} networks fail, {rejected} are rejected")
-    return 1 if faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(random_sizes.main(__doc__, run_seeds))

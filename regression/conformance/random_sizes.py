@@ -15,7 +15,7 @@ import random
 import re
 import sys
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 import onnxruntime
@@ -229,13 +229,14 @@ def run_seeds(
     return faults, len(texts) - len(faults)
 
 
-def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, VARIANTS)
-    faults, rejected = run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep)
+def main(description: str | None, run: Callable[..., tuple[list[str], int]]) -> int:
+    """Runs the command of a generator whose `run` returns the faults of seeds and how many networks were rejected."""
+    arguments = random_graphs.parse_arguments(description, VARIANTS)
+    faults, rejected = run(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep)
     print("\n".join(faults))
-    print(f"{len(faults)} of {len(arguments.seeds)} networks fail, {rejected} cannot be opened")
+    print(f"{len(faults)} of {len(arguments.seeds)} networks fail, {rejected} are rejected")
     return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, run_seeds))

@@ -249,7 +249,7 @@ def test_language_model(tmp_path: Path, need: Callable[[str], Path]) -> None:
 
 
 def test_structure_of_language_model(tmp_path: Path, need: Callable[[str], Path]) -> None:
-    """Rotary embeddings and grouped heads are found with open sizes too, and rows of the tables are no gathers."""
+    """Open sizes do not hide rotary embeddings and grouped heads: both are recovered, and no table needs a gather."""
     (tmp_path / "n.onnx").symlink_to(need("data:models/llm/stories260k.onnx"))
 
     def count(dims: str) -> dict[str, int]:

@@ -38,7 +38,7 @@ save(
     [tensor(name, "N", 4) for name in FOUR],
     [tensor(name, "N", 4) for name in ("y", "h_out", "second")],
 )
-# min and max are no pair, a and a_n have different types, and d fits two outputs.
+# Not detected as states: min (no output is named like it), a (a_n has another type) and d (d_out and d_new fit it).
 INPUTS = ("past_key_values.0.key", "state", "h0", "c", "cell_prev", "min", "d")
 OUTPUTS = ("present.0.key", "stateN", "hn", "cn", "cell_next", "mout", "d_out", "d_new")
 save(
