@@ -277,13 +277,13 @@ public:
     bmrt::check(bmrt_tensor_to_row_major, &view, target.info.ptr, target.bytes());
   }
 
-  /// Returns output |index| of the last run, read-only and valid until the next run.
-  py::memoryview outputBytes(uint32_t index) {
+  /// Returns output |index| of the last run, read-only and valid until the next run, and its shape.
+  py::tuple outputBytes(uint32_t index) {
     bmrt_tensor_info_t info;
     bmrt::check(bmrt_context_output_info, net.get(), index, &info);
     const void *data = nullptr;
     bmrt::check(bmrt_context_output_data, net.get(), index, &data);
-    return py::memoryview::from_memory(data, py::ssize_t(info.bytes));
+    return py::make_tuple(py::memoryview::from_memory(data, py::ssize_t(info.bytes)), shapeOf(info, info.shape));
   }
 
   void setProfiling(bool on) { bmrt::check(bmrt_context_set_profiling, net.get(), on); }

@@ -118,6 +118,9 @@ InstrumentedTensor describe(StringRef name, StringRef op, Value value) {
   tensor.op = op.str();
   for (Dim size : Shape(value).dims()) {
     tensor.shape.push_back(likelyOf(size));
+    if (!Shape(value).isKnown()) {
+      tensor.sizes.push_back(toText(size));
+    }
   }
   return tensor;
 }

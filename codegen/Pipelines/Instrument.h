@@ -18,7 +18,8 @@ struct InstrumentedTensor {
   bool isConstant = false; ///< equal in every run; |source| is empty
   bool isInteger = true;   ///< INT8 may store it as integers: the effect of its range on the outputs is worth measuring
   std::string gate;        ///< name of the nearest tensor through which all its effects reach the outputs; may be empty
-  std::vector<int64_t> shape; ///< with each symbolic size at its likely value
+  std::vector<int64_t> shape;     ///< with each symbolic size at its likely value
+  std::vector<std::string> sizes; ///< the sizes as text; empty if all of them are numbers
 };
 
 /// Returns the float inputs and results of Top ops of a function with named tensors, in program order. Only inputs have

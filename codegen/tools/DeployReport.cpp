@@ -154,6 +154,7 @@ llvm::json::Array describe(ArrayRef<codegen::InstrumentedTensor> tensors) {
     list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(tensor.name)},
                                       {"op", tensor.op},
                                       {"shape", llvm::json::Array(tensor.shape)},
+                                      {"sizes", llvm::json::Array(tensor.sizes)},
                                       {"constant", tensor.isConstant},
                                       {"integer", tensor.isInteger},
                                       {"gate", llvm::json::fixUTF8(tensor.gate)},

@@ -49,9 +49,11 @@ static llvm::json::Array shapeAt(RankedTensorType type, llvm::function_ref<int64
   return shape;
 }
 
-/// Returns the shapes of a tensor with symbolic sizes at the smallest, likely and largest values of all symbols.
+/// Returns the shapes of a tensor with symbolic sizes at the smallest, likely and largest values of all symbols, and
+/// the numbers that divide its sizes.
 static llvm::json::Object describeSizes(RankedTensorType type) {
-  return llvm::json::Object{{"min", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getMin(); })},
+  return llvm::json::Object{{"divisor", llvm::json::Array(llvm::map_range(Shape(type).dims(), tessera::divisorOf))},
+                            {"min", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getMin(); })},
                             {"likely", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getLikely(); })},
                             {"max", shapeAt(type, [](SizeSymbolAttr symbol) { return symbol.getMax(); })}};
 }

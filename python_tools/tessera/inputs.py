@@ -39,7 +39,8 @@ class Uses:
 class InputSpec:
     """One input of a compiled model. preprocess is set for picture inputs, uses if they are known.
 
-    shape: the largest size of every dim; the dims listed in open_dims may be smaller.
+    shape: the largest size of every dim; the dims listed in open_dims may be smaller. ranges: the sizes that each dim
+    may have; empty if they are not known.
     """
 
     name: str
@@ -48,6 +49,7 @@ class InputSpec:
     preprocess: Preprocess | None = None
     uses: Uses | None = field(default=None, compare=False)
     open_dims: tuple[int, ...] = ()
+    ranges: tuple[range, ...] = ()
 
     def __str__(self) -> str:
         return f"'{self.name}' {self.dtype}{self.dims}"
@@ -66,7 +68,21 @@ class InputSpec:
 
     def at(self, shape: tuple[int, ...]) -> "InputSpec":
         """Returns the input with this shape, which it must accept."""
-        return replace(self, shape=tuple(shape), open_dims=())
+        return replace(self, shape=tuple(shape), open_dims=(), ranges=())
+
+    def for_picture(self, picture: "str | Path") -> tuple[int, ...]:
+        """Returns the shape in which a picture is passed: its own size where height and width are open, reduced to the
+        largest size and rounded to a possible one."""
+        preprocess = self.preprocess or Preprocess()
+        if len(self.shape) != 4 or not self.ranges:
+            return self.shape
+        shape = [min(self.ranges[0]), *self.shape[1:]]
+        axes = (2, 3) if preprocess.channel_format == "nchw" else (1, 2)
+        height, width = preprocess.size_of(picture)
+        reduction = min(1.0, self.shape[axes[0]] / height, self.shape[axes[1]] / width)
+        for axis, size in zip(axes, (height, width)):
+            shape[axis] = min(self.ranges[axis], key=lambda possible: abs(possible - size * reduction))
+        return tuple(shape)
 
     def cast(self, array: np.ndarray) -> np.ndarray:
         """Returns the array in the input's type. numpy lacks bfloat16; such values are float32, rounded."""
@@ -118,7 +134,7 @@ def load_inputs(
 def _one_array(file: str, spec: InputSpec, flag: str) -> np.ndarray:
     if is_picture(file):
         require_file(file, flag)
-        return (spec.preprocess or Preprocess()).apply(file, spec.shape, spec.array_dtype)
+        return (spec.preprocess or Preprocess()).apply(file, spec.for_picture(file), spec.array_dtype)
     if Path(file).suffix == ".npy":
         return load_npy(file, flag)
     raise TesseraError(f"{flag} {file}: unknown kind of file", hint="use .npz, .npy or a picture")

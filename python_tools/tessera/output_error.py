@@ -151,7 +151,8 @@ class Meter:
 
 def squares(golden: Arrays, got: Arrays, origins: Origins = {}) -> np.ndarray:
     """Returns, for one sample, float64 [judged outputs, 2]: the sum of |got - golden|^2 and the squared norm that the
-    error is relative to. Ignores values that are not finite on either side.
+    error is relative to, each divided by the number of elements, so that samples of different sizes count alike.
+    Ignores values that are not finite on either side.
     """
     floors = {name: COARSE for name in origins if name in golden and not (np.all(golden[name]) and np.all(got[name]))}
     return squares_between(judged(golden, origins, floors), judged(got, origins, floors), origins)
@@ -181,7 +182,8 @@ def limited(logits: np.ndarray, op: str) -> np.ndarray:
 
 def squares_between(golden: Arrays, got: Arrays, origins: Origins) -> np.ndarray:
     """Computes squares() for outputs that judged() returned."""
-    return np.array([_row(want, got[n], origins.get(n, "")) for n, want in golden.items()], float).reshape(-1, 2)
+    rows = [np.divide(_row(want, got[n], origins.get(n, "")), max(want.size, 1)) for n, want in golden.items()]
+    return np.array(rows, float).reshape(-1, 2)
 
 
 def _row(want: np.ndarray, have: np.ndarray, op: str) -> tuple[float, float]:

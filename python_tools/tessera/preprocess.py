@@ -139,6 +139,11 @@ class Preprocess:
             values = values.transpose(2, 0, 1)
         return np.ascontiguousarray(_pixels(values[None]) if dtype == "uint8" else values[None], dtype=dtype)
 
+    def size_of(self, picture: "str | Path") -> tuple[int, int]:
+        """Returns the height and width that a picture has after resizing, if the model leaves them open."""
+        image = read_upright(picture)
+        return self.resize_dims or (image.height, image.width)
+
     def finish(self, pixels: np.ndarray, given: "Preprocess") -> np.ndarray:
         """Applies the remaining steps to pixels [N,...] with the order and layout of `given`, which is the part of this
         pre-processing outside the model; returns the float32 input."""

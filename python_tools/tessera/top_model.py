@@ -286,7 +286,13 @@ def _spec(entry: Mapping[str, Any]) -> InputSpec:
         Preprocess.from_json(str(text)) if text else None,
         Uses.from_json(entry["uses"]) if "uses" in entry else None,
         tuple(axis for axis, dim in enumerate(entry["shape"]) if dim < 0) if sizes else (),
+        tuple(map(_range, sizes["min"], sizes["max"], sizes["divisor"])) if sizes else (),
     )
+
+
+def _range(least: int, most: int, divisor: int) -> range:
+    """Returns the multiples of `divisor` from `least` to `most`."""
+    return range(least, most + 1, max(divisor if least != most else 1, 1))
 
 
 def evaluate(

@@ -2,11 +2,14 @@
 """Tests sizes known at run time: values of derived sizes, --at, and inputs with open dims."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from tessera.errors import TesseraError
-from tessera.inputs import InputSpec, check_inputs
+from tessera.inputs import InputSpec, check_inputs, load_inputs
 from tessera.sizes import describe, evaluate, free_sizes, parse_at, shape_at, shape_text
 
 # h is a multiple of 32; slot 2 is h / 32, slot 3 is batch * (h / 32) + 1
@@ -70,3 +73,13 @@ def test_inputs_of_open_dims() -> None:
     for shape in ((9, 3), (8, 2), (8,)):
         with pytest.raises(TesseraError, match="the model expects \\[up to 8, 3\\]"):
             check_inputs({"x": np.zeros(shape, np.float32)}, [spec], "the input")
+
+
+def test_pictures_keep_their_size(tmp_path: Path) -> None:
+    ranges = (range(1, 2), range(3, 4), range(32, 321, 32), range(32, 321, 32))
+    spec = InputSpec("x", (1, 3, 320, 320), "float32", open_dims=(2, 3), ranges=ranges)
+    for size, shape in (((100, 60), (1, 3, 64, 96)), ((10, 320), (1, 3, 320, 32)), ((1280, 640), (1, 3, 160, 320))):
+        Image.new("RGB", size).save(tmp_path / "p.png")
+        assert spec.for_picture(tmp_path / "p.png") == shape
+        assert load_inputs(str(tmp_path / "p.png"), [spec])["x"].shape == shape
+    assert spec.at((1, 3, 32, 32)).for_picture(tmp_path / "p.png") == (1, 3, 32, 32)

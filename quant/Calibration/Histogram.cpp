@@ -3,6 +3,7 @@
 #include "quant/Calibration/Histogram.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
 #include <numeric>
@@ -103,6 +104,18 @@ void Histogram::merge(const Histogram &other) {
   for (const Bin &bin : other.bins()) {
     addToBin(bin.index, bin.count);
   }
+  mergeScalars(other);
+}
+
+void Histogram::mergeSample(const Histogram &sample) {
+  for (const Bin &bin : sample.bins()) {
+    const double share = double(bin.count) / double(sample.finite);
+    addToBin(bin.index, std::max<uint64_t>(1, std::llround(share * kVotes)));
+  }
+  mergeScalars(sample);
+}
+
+void Histogram::mergeScalars(const Histogram &other) {
   lowest = std::min(lowest, other.lowest);
   highest = std::max(highest, other.highest);
   finite += other.finite;

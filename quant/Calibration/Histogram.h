@@ -36,6 +36,11 @@ public:
   /// Adds the counts of |other|.
   void merge(const Histogram &other);
 
+  /// Adds the values of |sample|, one sample of a tensor whose size varies, so that their counts add up to about
+  /// kVotes: a large sample counts as much as a small one. No bin is lost.
+  void mergeSample(const Histogram &sample);
+  static constexpr uint64_t kVotes = uint64_t(1) << 24;
+
   /// A bin with a count above zero.
   struct Bin {
     uint32_t index;
@@ -58,6 +63,7 @@ public:
   float max() const;
 
 private:
+  void mergeScalars(const Histogram &other);
   void observeBlock(const float *values, size_t count, uint64_t sample);
   void observeWithBad(const float *values, size_t count, uint64_t sample);
 

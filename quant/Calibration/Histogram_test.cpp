@@ -71,6 +71,25 @@ TEST(Histogram, SplitsAndOrdersAgree) {
   EXPECT_EQ(merged.finite, whole.finite);
 }
 
+TEST(Histogram, SamplesOfAnySizeHaveOneVote) {
+  Histogram all;
+  for (size_t count : {3u, 4096u, 50000u}) {
+    Histogram sample;
+    const std::vector<float> values(count, float(count));
+    sample.observe(values.data(), count, 0);
+    const float rare = -1;
+    sample.observe(&rare, count == 50000, 0);
+    all.mergeSample(sample);
+  }
+  std::map<uint32_t, uint64_t> counts = countsOf(all);
+  for (float value : {3.0f, 4096.0f, 50000.0f}) {
+    EXPECT_NEAR(double(counts[countNaively({value}).begin()->first]), double(Histogram::kVotes), 400) << value;
+  }
+  EXPECT_EQ(counts[countNaively({-1.0f}).begin()->first], 336u); // kVotes / 50001
+  EXPECT_EQ(all.finite, 54100u);
+  EXPECT_EQ(all.min(), -1);
+}
+
 TEST(Histogram, BadValuesAreCountedApart) {
   std::vector<float> values = randomValues(5000, 4);
   const std::vector<float> good(values.begin(), values.end());

@@ -262,6 +262,7 @@ PYBIND11_MODULE(_calibration, module) {
       .def(py::init<>())
       .def("observe", observe, py::arg("values"), py::arg("sample") = 0)
       .def("merge", &Histogram::merge)
+      .def("merge_sample", &Histogram::mergeSample)
       .def("bins", bins)
       .def("summary", summary)
       .def(py::pickle([](const Histogram &histogram) { return getState(histogram); },

@@ -106,11 +106,14 @@ Value biasOf(Operation *op) { return op->getNumOperands() > 2 ? op->getOperand(2
 /// Returns a size with each symbol at its likely value; 0 if it is unknown.
 static int64_t likelySize(Dim size) { return size.isUnknown() ? 0 : likelyOf(size); }
 
+/// Returns a size with each symbol at its largest value; 0 if it is unknown.
+static int64_t largestSize(Dim size) { return size.isUnknown() ? 0 : maxOf(size); }
+
 int64_t countBlended(Operation *op) {
   int64_t count = 1;
   if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
     for (int64_t axis : reduce.getAxes()) {
-      count *= likelySize(Shape(reduce.getX())[axis]);
+      count *= largestSize(Shape(reduce.getX())[axis]);
     }
   } else if (auto pool = dyn_cast<top::AvgPoolOp>(op)) {
     for (int64_t size : pool.getKernel()) {
@@ -118,7 +121,7 @@ int64_t countBlended(Operation *op) {
     }
   } else if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
     Shape a = matmul.getA();
-    count = likelySize(a[a.rank() - (matmul.getTransA() ? 2 : 1)]);
+    count = largestSize(a[a.rank() - (matmul.getTransA() ? 2 : 1)]);
   }
   return count;
 }
@@ -169,11 +172,10 @@ std::optional<std::string> reasonAgainst(Operation *op) {
   };
   if (auto attention = dyn_cast<top::AttentionOp>(op)) {
     // |q|, |k| and |v| are at most 127.
-    int64_t depth = typeOf(attention.getQ()).getShape().back(), keys = typeOf(attention.getV()).getShape().end()[-2];
+    Shape v = attention.getV();
+    int64_t depth = maxOf(Shape(attention.getQ()).back()), keys = maxOf(v[v.rank() - 2]);
     int64_t most = std::numeric_limits<int32_t>::max();
-    return ShapedType::isDynamic(depth) || ShapedType::isDynamic(keys)
-               ? std::optional<std::string>("its depth or number of keys is not known at compile time")
-           : depth > most / (128 * 128)         ? tooLong(depth)
+    return depth > most / (128 * 128)           ? tooLong(depth)
            : keys > most / (128 * kPowerLevels) ? tooLong(keys)
                                                 : std::nullopt;
   }

@@ -49,7 +49,8 @@ mlir::Value rectified(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value
 /// Returns the bias of a convolution or matmul, or null.
 mlir::Value biasOf(mlir::Operation *op);
 
-/// Returns the number of elements per result of a blend, or of products per result of a pairwise op.
+/// Returns the number of elements per result of a blend, or of products per result of a pairwise op. Open dims count
+/// with their largest size, because the number bounds sums.
 int64_t countBlended(mlir::Operation *op);
 
 /// Returns the number of products summed per result element. Requires weights with static dims.

@@ -319,16 +319,6 @@ def test_chips_without_symbolic_sizes(tmp_path: Path) -> None:
         assert f"chip '{chip}' supports only sizes that are numbers, but dim 0 of input 'x' is batch" in text
 
 
-def test_calibration_needs_fixed_sizes(tmp_path: Path) -> None:
-    save(tmp_path / "n.onnx", relu_add(), ["batch", 3, 8, 8], 4)
-    mlir = import_at(tmp_path, "n", "--dims", "batch=1..8")
-    np.savez(tmp_path / "sample.npz", x=np.ones([1, 3, 8, 8], np.float32))
-    table = tmp_path / "n_cali.json"
-    result = run_tool("run_calibration", mlir, "--dataset", tmp_path / "sample.npz", "--input_num", 1, "-o", table)
-    assert result.returncode == 4
-    assert "dim 0 of input 'x' is open" in result.stdout + result.stderr and not table.exists()
-
-
 def test_info(tmp_path: Path) -> None:
     save(tmp_path / "n.onnx", relu_add(), ["batch", 3, 8, 8], 4)
     model = compile_at(tmp_path, "n", "--dims", "batch=1..8")

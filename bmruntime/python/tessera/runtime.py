@@ -460,7 +460,8 @@ class Probe:
         self._tensors: list[StepTensor] | None = None
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Runs once, on copies of the inputs."""
+        """Runs once, on copies of the inputs. A model with open sizes may move its tensors: list them again."""
+        self._tensors = None
         self._context.run_keeping([_check_array(info, inputs[info["name"]]) for info in self._stage["inputs"]])
 
     def run_steps(self, begin: int, end: int | None = None) -> None:
@@ -470,7 +471,7 @@ class Probe:
 
     @property
     def tensors(self) -> list[StepTensor]:
-        """The tensors of all steps, in step order; available after the first run."""
+        """The tensors of all steps in the last run, in step order; available after the first run."""
         if self._tensors is None:
             self._tensors = [
                 StepTensor(
@@ -500,10 +501,11 @@ class Probe:
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Returns copies of the outputs of the last run or run_steps."""
-        return {
-            info["name"]: np.frombuffer(self._context.output_bytes(i), info["dtype"]).reshape(info["shape"]).copy()
-            for i, info in enumerate(self._stage["outputs"])
-        }
+        found = {}
+        for i, info in enumerate(self._stage["outputs"]):
+            data, shape = self._context.output_bytes(i)
+            found[info["name"]] = np.frombuffer(data, info["dtype"]).reshape(shape).copy()
+        return found
 
 
 def _check_threads(threads: int) -> int:

@@ -4,6 +4,7 @@
 // The mean of n quantised elements is an i32 sum minus n zero points, times a factor that includes 1 / n. Means over
 // whole dims are reductions; means over windows are depthwise convolutions with ones.
 //===----------------------------------------------------------------------===//
+#include "device_dialect/Conversion/TopToDevice/ElementCount.h"
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "top_dialect/IR/TopConvOps.h"
@@ -16,6 +17,46 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
+/// Operands of the epilogue of a sum or mean whose number of elements is known only at run time.
+class OpenReduction {
+public:
+  OpenReduction(Lowering &lower, Shape x, ArrayRef<int64_t> axes)
+      : lower(lower), count(lower, x, axes), rank(x.rank()) {}
+
+  /// Returns the factor of the sum: what ContractionForm computes for a known number, with the divisions in the same
+  /// order and the quotient rounded to f32.
+  Value factor(double scale, bool mean, const std::optional<Scaling> &output) {
+    return map(lower.rewriter.getF32Type(), [&](OpBuilder &b, Location loc, ValueRange sizes) -> Value {
+      Type f64 = b.getF64Type();
+      Value factor = scalarConstant(b, loc, f64, scale);
+      if (mean) {
+        factor = arith::DivFOp::create(b, loc, factor, count.emit(b, loc, f64, sizes));
+      }
+      if (output) {
+        factor = arith::DivFOp::create(b, loc, factor, scalarConstant(b, loc, f64, output->scale));
+      }
+      return arith::TruncFOp::create(b, loc, b.getF32Type(), factor);
+    });
+  }
+
+  /// Returns the sum of the zero points.
+  Value zeros(int64_t zero) {
+    return map(lower.rewriter.getI32Type(), [&](OpBuilder &b, Location loc, ValueRange sizes) -> Value {
+      Value one = scalarConstant(b, loc, b.getI32Type(), static_cast<double>(zero));
+      return arith::MulIOp::create(b, loc, count.emit(b, loc, b.getI32Type(), sizes), one);
+    });
+  }
+
+private:
+  Value map(Type element, Lowering::Body body) {
+    return lower.map(count.operands(), RankedTensorType::get(Dims(rank, 1), element), body);
+  }
+
+  Lowering &lower;
+  ElementCount count;
+  size_t rank;
+};
+
 /// Lowers a sum or mean over `axes`; returns false if it did not change anything.
 bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> axes, bool mean,
                     Requantisation requantisation) {
@@ -24,15 +65,22 @@ bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> 
   for (int64_t axis : axes) {
     elements *= Lowering::shape(op->getOperand(0))[axis];
   }
-  int64_t count = elements.isKnown() ? elements.value() : 0;
-  if (!x || !elements.isKnown() || axes.empty() || !sumFits(x->scaling, count, 1, {})) {
+  const bool isOpen = !elements.isKnown();
+  if (!x || elements.isUnknown() || axes.empty() || !sumFits(x->scaling, maxOf(elements), 1, {}) ||
+      (isOpen && requantisation != Requantisation::Float)) {
     return false;
   }
   ContractionTail tail(op, false, 0);
-  ContractionForm form(tail, {mean ? x->scaling.scale / static_cast<double>(count) : x->scaling.scale}, requantisation);
+  const double scale = x->scaling.scale;
+  ContractionForm form(tail, {mean && !isOpen ? scale / static_cast<double>(elements.value()) : scale}, requantisation);
   rewriter.setInsertionPoint(tail.last);
   Lowering lower(rewriter, tail.last);
   lower.loc = op->getLoc();
+  SmallVector<Value> extras;
+  if (isOpen) {
+    OpenReduction open(lower, Lowering::shape(op->getOperand(0)), axes);
+    extras = {open.factor(scale, mean, tail.output), open.zeros(x->scaling.zero)};
+  }
   bool isUnsigned = x->scaling.element.isUnsignedInteger();
   Value y = lower.reduce(
       x->values, ReduceKind::sum, axes, form.resultElement,
@@ -43,11 +91,15 @@ bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> 
       },
       [&](OpBuilder &b, Location loc, ValueRange values) {
         Value sum = values[0];
-        if (int64_t zeros = count * x->scaling.zero) {
+        if (isOpen) {
+          return form.emit(b, loc, arith::SubIOp::create(b, loc, sum, values[2]), values.slice(1, 1));
+        }
+        if (int64_t zeros = elements.value() * x->scaling.zero) {
           sum = arith::SubIOp::create(b, loc, sum, scalarConstant(b, loc, sum.getType(), static_cast<double>(zeros)));
         }
         return form.emit(b, loc, sum, {});
-      });
+      },
+      extras);
   replaceTail(lower, tail, lower.reshape(y, Lowering::shape(op->getResult(0))));
   return true;
 }

@@ -1,6 +1,6 @@
 //===- LowerReduce.cpp - Reductions, order, running sums ------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "device_dialect/Conversion/TopToDevice/ElementCount.h"
 #include "device_dialect/IR/Layout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -77,50 +77,18 @@ private:
     llvm_unreachable("all kinds are handled");
   }
 
-  /// Returns |size| as an i64 tensor of dims [1, ..., 1]: the sum of that many ones.
-  static Value countAtRunTime(Lowering &lower, Dim size, int64_t rank) {
-    SmallVector<Dim> dims(size_t(rank), 1);
-    Value one = lower.constant({1}, lower.rewriter.getI64Type(), {1}, "one");
-    dims.back() = size;
-    return lower.reduce(lower.expand(one, dims), ReduceKind::sum, {rank - 1}, lower.rewriter.getI64Type());
-  }
-
-  /// Converts the product of |known| and |counts|, which are of type i64, to |type|.
-  static Value convertCount(OpBuilder &b, Location loc, Type type, int64_t known, ValueRange counts) {
-    if (counts.empty()) {
-      return scalarConstant(b, loc, type, static_cast<double>(known));
-    }
-    Value product = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(known));
-    for (Value count : counts) {
-      product = arith::MulIOp::create(b, loc, product, count);
-    }
-    if (isa<FloatType>(type)) {
-      return arith::SIToFPOp::create(b, loc, type, product);
-    }
-    return type.isInteger(64) ? product : arith::TruncIOp::create(b, loc, type, product).getResult();
-  }
-
   static Value lowerMean(Lowering &lower, top::ReduceOp op) {
-    int64_t known = 1;
-    SmallVector<Value> counts; // along dims of symbolic sizes
-    Shape x = op.getX();
-    for (int64_t axis : op.getAxes()) {
-      if (x[axis].isKnown()) {
-        known *= x[axis].value();
-      } else {
-        counts.push_back(countAtRunTime(lower, x[axis], int64_t(x.rank())));
-      }
-    }
+    const ElementCount count(lower, op.getX(), op.getAxes());
     return lower.reduce(
         op.getX(), ReduceKind::sum, op.getAxes(), Lowering::element(op.getY()), nullptr,
         [&](OpBuilder &b, Location loc, ValueRange values) -> Value {
-          Value n = convertCount(b, loc, values[0].getType(), known, values.drop_front());
+          Value n = count.emit(b, loc, values[0].getType(), values.drop_front());
           if (isa<FloatType>(n.getType())) {
             return arith::DivFOp::create(b, loc, values[0], n);
           }
           return arith::DivSIOp::create(b, loc, values[0], n);
         },
-        counts);
+        count.operands());
   }
 
   /// Lowers to log(sum(e^(x - m))) + m with m the maximum, which cannot overflow.

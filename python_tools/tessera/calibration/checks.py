@@ -41,14 +41,13 @@ def save(
 ) -> None:
     """Writes the samples `numbers`, on which errors are measured, beside the table `path`. worker: holds the f32
     model."""
-    kept: dict[str, list[np.ndarray]] = {}
-    for _, arrays in readable(dataset, numbers, specs):
+    kept: dict[str, np.ndarray] = {}
+    for number, (_, arrays) in enumerate(readable(dataset, numbers, specs)):
         worker.run(arrays)
         for kind, named in (("input", arrays), ("output", worker.outputs())):
-            for name, array in named.items():
-                kept.setdefault(f"{kind}:{name}", []).append(array)
+            kept.update({f"{number}:{kind}:{name}": array for name, array in named.items()})
     if kept:
-        save_npz(checks_path(path), {name: np.stack(arrays) for name, arrays in kept.items()})
+        save_npz(checks_path(path), kept)
 
 
 def load(path: str | Path, specs: Sequence[InputSpec]) -> list[Check]:
@@ -57,18 +56,17 @@ def load(path: str | Path, specs: Sequence[InputSpec]) -> list[Check]:
     if not beside.is_file():
         return []
     try:
-        arrays = load_npz(beside)
-        inputs, outputs = (
-            {name.removeprefix(kind): array for name, array in arrays.items() if name.startswith(kind)}
-            for kind in ("input:", "output:")
-        )
+        stored: dict[int, dict[str, dict[str, np.ndarray]]] = {}
+        for key, array in load_npz(beside).items():
+            number, kind, name = key.split(":", 2)
+            stored.setdefault(int(number), {"input": {}, "output": {}})[kind][name] = array
         found: list[Check] = []
-        for i in range(min(map(len, arrays.values()))):
-            given = check_inputs({name: array[i] for name, array in inputs.items()}, specs, str(beside))
+        for _, check in sorted(stored.items()):
+            given = check_inputs(check["input"], specs, str(beside))
             if digest(given, specs)[: tables.DIGEST_LENGTH] in digests:
-                found.append(Check(given, {name: array[i] for name, array in outputs.items()}))
+                found.append(Check(given, check["output"]))
         return found
-    except (TesseraError, ValueError, TypeError):  # from another table, with other shapes, or unreadable
+    except (TesseraError, ValueError, KeyError):  # from another table, with other shapes, or unreadable
         return []
 
 

@@ -107,8 +107,9 @@ class Contraction:
 
 
 def _positions(count: int, rows: int, shift: int) -> list[int]:
-    """Returns `rows` of the numbers below `count`, evenly spread; each shift selects different ones."""
-    if count == rows:
+    """Returns `rows` of the numbers below `count`, evenly spread; each shift selects different ones. With fewer numbers
+    than rows, numbers repeat."""
+    if count in (0, rows):
         return list(range(count))
     return np.sort((np.arange(rows) * count // rows + shift * 7919) % count).tolist()
 
@@ -124,14 +125,15 @@ class Statistics:
         self._finite = True
         self._moments = _calibration.Moments(contraction.groups, self._k, second)
 
-    def add(self, x: np.ndarray, shift: int, way: Candidate | None) -> None:
-        """Adds a sample. x: the op's input. shift: varies the selected output positions. way: the quantisation of x."""
+    def add(self, x: np.ndarray, shift: int, way: Candidate | None, rows: int | None = None) -> None:
+        """Adds a sample. x: the op's input. shift: varies the selected output positions. way: the quantisation of x.
+        rows: the number of positions to use; equal numbers give samples of different sizes equal weight."""
         patches = self._contraction.patches(x.shape)
         self._finite = self._finite and bool(np.isfinite(x).all())
         self._moments.add(
             patches,
             np.ascontiguousarray(x, np.float32),
-            _positions(patches.positions, self._contraction.rows(x.shape), shift),
+            _positions(patches.positions, rows or self._contraction.rows(x.shape), shift),
             way and (way.scale, way.zero_point, way.lowest),
         )
 
@@ -179,8 +181,8 @@ class Lack:
         self._k, self._finite = contraction.depth, True
         self._moments = _calibration.CrossMoments(contraction.groups, self._k, self._k)
 
-    def add(self, x: np.ndarray, wanted: np.ndarray, shift: int) -> None:
-        """Adds a sample. x: the op's input. wanted: what the input should be. shift: as for Statistics."""
+    def add(self, x: np.ndarray, wanted: np.ndarray, shift: int, rows: int | None = None) -> None:
+        """Adds a sample. x: the op's input. wanted: what the input should be. shift, rows: as for Statistics."""
         patches = self._contraction.patches(x.shape)
         lack = np.ascontiguousarray(wanted - x, np.float32)
         self._finite = self._finite and bool(np.isfinite(lack).all())
@@ -189,7 +191,7 @@ class Lack:
             lack,
             patches,
             np.ascontiguousarray(x, np.float32),
-            _positions(patches.positions, self._contraction.rows(x.shape), shift),
+            _positions(patches.positions, rows or self._contraction.rows(x.shape), shift),
         )
 
     @property

@@ -58,7 +58,7 @@ def _read(name: str, file: str, specs: Sequence[InputSpec]) -> dict[str, np.ndar
         return load_npz(file, "sample")
     spec = next(s for s in specs if s.name == name)
     if is_picture(file):
-        return {name: (spec.preprocess or Preprocess()).apply(file, spec.shape, spec.array_dtype)}
+        return {name: (spec.preprocess or Preprocess()).apply(file, spec.for_picture(file), spec.array_dtype)}
     return {name: load_npy(file, "sample")}
 
 
@@ -203,7 +203,8 @@ def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int, states: Se
     """Reads one sample, or many along the first axis: [100,3,224,224] for an input [1,3,224,224]."""
     arrays = load_npz(path, "data set")
     specs = (*specs, *(state for state in states if state.name in arrays))
-    counts = {spec.name: _rows(arrays.get(spec.name), spec) for spec in specs}
+    stacks = {spec.name: _stack_of(arrays.get(spec.name), spec) for spec in specs}
+    counts = {name: None if stack is None else len(stack) for name, stack in stacks.items()}
     if set(arrays) != set(counts) or len(set(counts.values())) != 1 or None in counts.values():
         check_inputs(arrays, specs, f"--dataset {path}")  # reports what is wrong with one sample
         raise TesseraError(
@@ -217,31 +218,26 @@ def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int, states: Se
 
     def samples() -> Iterator[Sample]:
         for number, row in enumerate(rows):
-            yield Sample(
-                number,
-                f"{path.name}[{row}]",
-                arrays={spec.name: arrays[spec.name].reshape(available, *spec.shape)[row] for spec in specs},
-            )
+            sample = {name: stack[row] for name, stack in stacks.items() if stack is not None}
+            yield Sample(number, f"{path.name}[{row}]", arrays=sample)
 
     return Dataset(samples, len(rows), available, f"{path.name} {path.stat().st_size} {rows}", "npz")
 
 
-def _rows(array: np.ndarray | None, spec: InputSpec) -> int | None:
-    """Returns the number of samples of the input's shape in the array; None if the array does not consist of such
-    samples."""
-    if array is None or array.ndim != max(len(spec.shape), array.ndim):
+def _stack_of(array: np.ndarray | None, spec: InputSpec) -> np.ndarray | None:
+    """Returns the samples of an input, one per entry of the first axis; None if the array does not consist of samples.
+    An array that the input accepts is one sample; a longer one holds samples along its first axis, one row each if the
+    batch size is open."""
+    if array is None or array.ndim < len(spec.shape):
         return None
-    if array.shape == spec.shape:
-        return 1
-    if array.ndim == len(spec.shape) + 1 and array.shape[1:] == spec.shape:
-        return array.shape[0]
-    if (
-        array.ndim == len(spec.shape)
-        and array.ndim
-        and array.shape[1:] == spec.shape[1:]
-        and array.shape[0] % spec.shape[0] == 0
-    ):
-        return array.shape[0] // spec.shape[0]
+    if spec.accepts(array.shape):
+        return array[None]
+    if spec.accepts(array.shape[1:]):
+        return array
+    batch = 1 if 0 in spec.open_dims else next(iter(spec.shape), 0)
+    rest = array.shape[1:]
+    if batch and array.shape[0] % batch == 0 and spec.accepts((batch, *rest)):
+        return array.reshape(-1, batch, *rest)
     return None
 
 

@@ -150,12 +150,9 @@ class Channels:
     """Lowest and highest value and mean square of each channel of the contractions' inputs and outputs."""
 
     def __init__(self, observed: Observed) -> None:
-        shapes, sources = observed.shape_of, observed.source_of
-        self._places = {
-            name: (sources[name], shapes[name], axis)
-            for name, axis in observed.info["channels"].items()
-            if sources.get(name)
-        }
+        sources, shapes = observed.source_of, observed.shape_of
+        self._observed = observed
+        self._axes = {n: axis for n, axis in observed.info["channels"].items() if sources.get(n) and n in shapes}
         self._found: dict[str, np.ndarray] = {}
         self._seen = 0
 
@@ -163,8 +160,9 @@ class Channels:
         """Adds the tensors of the worker's last run."""
         found = self._found
         self._seen += 1
-        for name, (source, shape, axis) in self._places.items():
-            parts = worker.array(source).reshape(math.prod(shape[:axis]), shape[axis], -1)
+        for name, axis in self._axes.items():
+            array = self._observed.array(worker, name)
+            parts = array.reshape(math.prod(array.shape[:axis]), array.shape[axis], -1)
             least, most = parts.min((0, 2)), parts.max((0, 2))
             square = np.einsum("acb,acb->c", parts, parts) / np.float32(parts.shape[0] * parts.shape[2])
             found[f"{name}:low"] = np.minimum(found.get(f"{name}:low", least), least)
@@ -176,7 +174,7 @@ class Channels:
         found = self._found
         kept = [
             name
-            for name in self._places
+            for name in self._axes
             if self._seen and all(np.isfinite(found[f"{name}:{what}"]).all() for what in ("low", "high", "power"))
         ]
         return {

@@ -18,6 +18,7 @@ from ..inputs import InputSpec
 from .choose import Choice
 from .dataset import Dataset, Sample, Unreadable, spread
 from .contractions import Contraction, Statistics, bytes_of
+from .observed import Observed
 from .rounding import Rounded, may_round, round_alone, round_weights
 from .table import Table, load
 from .worker import Job, opened
@@ -67,8 +68,7 @@ def learn(
     contractions: Sequence[Contraction],
     rounded: Sequence[Contraction],
     choices: Mapping[str, Choice],
-    source_of: Mapping[str, str],
-    shape_of: Mapping[str, tuple[int, ...]],
+    observed: Observed,
     ways: Sequence[Collection[str]],
     precision: str,
     progress: Callable[[int, int], None],
@@ -79,12 +79,11 @@ def learn(
     Contractions are left out if their input has no range, or if their weights need no choice and no bias correction is
     wanted.
     """
-    alone = precision != "INT8"
+    alone, source_of, shape_of = precision != "INT8", observed.source_of, observed.shape_of
     second = {contraction.name for contraction in rounded}
     corrects = not alone and any("bias_correction" in way for way in ways)
-    batches = _batches(
-        [p for p in contractions if source_of.get(p.input) in choices and (p.name in second or corrects)]
-    )
+    usable = [p for p in contractions if source_of.get(p.input) in choices and p.input in shape_of]
+    batches = _batches([p for p in usable if p.name in second or corrects])
     worker, done = opened(job), 0
     result: list[dict[str, Rounded]] = [{} for _ in ways]
     for batch in batches:
@@ -96,9 +95,10 @@ def learn(
                 continue
 
             def add(contraction: Contraction) -> None:
-                source = source_of[contraction.input]
-                x = worker.array(source).reshape(shape_of[contraction.input])
-                statistics[contraction.name].add(x, sample.number, None if alone else choices[source].candidate())
+                way = None if alone else choices[source_of[contraction.input]].candidate()
+                rows = contraction.rows(shape_of[contraction.input])
+                x = observed.array(worker, contraction.input)
+                statistics[contraction.name].add(x, sample.number, way, rows)
 
             each(add, batch)  # the expensive part releases the interpreter lock
             done += 1

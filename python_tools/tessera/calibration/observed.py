@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Mapping, Sequence
 
@@ -12,7 +13,7 @@ from .. import top_model
 from ..families import HOST
 from ..progress import Report
 from ..top_model import TopModel
-from .worker import Job
+from .worker import Job, Worker
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Observed:
             tuple(self.sources),
             tuple(self.model.origins.items()),
             self.logits,
+            varying=frozenset(str(t["source"]) for t in self.info["tensors"] if t["source"] and t["sizes"]),
         )
 
     @property
@@ -75,6 +77,30 @@ class Observed:
         """Source of each tensor, i.e. the name of the tensor that holds its values."""
         return {t["name"]: t["source"] for t in self.info["tensors"]}
 
-    @property
+    @cached_property
     def shape_of(self) -> dict[str, tuple[int, ...]]:
-        return {t["name"]: tuple(t["shape"]) for t in self.info["tensors"]}
+        """Shapes of the tensors at likely sizes. Tensors whose shape in a run does not follow from that of their source
+        are missing."""
+        return {name: tuple(t["shape"]) for name, t in self._tensors.items() if len(self._own_sizes(name)) <= 1}
+
+    def array(self, worker: Worker, name: str) -> np.ndarray:
+        """Returns a tensor of shape_of in its shape in the worker's last run."""
+        source = self._tensors[name]["source"]
+        array = worker.array(source)
+        if not self._tensors[name]["sizes"]:
+            return array.reshape(self.shape_of[name])
+        known = dict(zip(self._sizes(source), array.shape))
+        return array.reshape([int(size) if size.isdecimal() else known.get(size, -1) for size in self._sizes(name)])
+
+    @cached_property
+    def _tensors(self) -> dict[str, dict]:
+        return {t["name"]: t for t in self.info["tensors"]}
+
+    def _sizes(self, name: str) -> list[str]:
+        """Returns the sizes of a tensor as text; those that are not numbers differ from run to run."""
+        return self._tensors[name]["sizes"] or list(map(str, self._tensors[name]["shape"])) if name else []
+
+    def _own_sizes(self, name: str) -> list[str]:
+        """Returns the sizes known only at run time that a tensor does not share with its source."""
+        known = self._sizes(self._tensors[name]["source"])
+        return [size for size in self._sizes(name) if not size.isdecimal() and size not in known]

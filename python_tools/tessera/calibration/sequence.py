@@ -109,12 +109,12 @@ def _observe(
             current.run(arrays)
 
         def add(contraction: Contraction) -> None:
-            source, shape = observed.source_of[contraction.input], observed.shape_of[contraction.input]
-            x, wanted = (worker.array(source).reshape(shape) for worker in (current, exact))
+            x, wanted = (observed.array(worker, contraction.input) for worker in (current, exact))
+            rows = contraction.rows(observed.shape_of[contraction.input])
             mine, lack = statistics[contraction.name]
-            mine.add(x, sample.number, None)
+            mine.add(x, sample.number, None, rows)
             if current is not exact:
-                lack.add(x, wanted, sample.number)
+                lack.add(x, wanted, sample.number, rows)
 
         each(add, stage)
     return statistics

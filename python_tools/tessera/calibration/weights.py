@@ -145,8 +145,7 @@ def _learn(
         samples,
         count,
         choices=choices,
-        source_of=observed.source_of,
-        shape_of=observed.shape_of,
+        observed=observed,
         precision=request.precision,
         progress=progress,
     )

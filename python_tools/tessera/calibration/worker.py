@@ -29,7 +29,7 @@ class Job:
     """Everything a worker needs. model: path of the .bmodel, or its bytes for a worker without access to the path.
     origins: what computes some of the outputs (output_error.py). logits: for some of these, the sources of their
     sigmoids' inputs. segments: where errors are measured. measured_at_outputs: sources whose
-    errors are always measured there."""
+    errors are always measured there. varying: sources whose size differs from sample to sample."""
 
     key: str
     model: "str | bytes"
@@ -39,6 +39,7 @@ class Job:
     logits: tuple[tuple[str, str], ...] = ()
     segments: "tuple[Segment, ...]" = ()
     measured_at_outputs: frozenset[str] = frozenset()
+    varying: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,9 @@ class Worker:
             raise as_tessera_error(error, "a worker failed to open the compiled model") from error
         self._sources, self._origins, self._logits = job.sources, dict(job.origins), dict(job.logits)
         self._inputs = {spec.name for spec in job.specs}
+        self._varying = job.varying
         self._places: dict = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
         self._bytes = np.empty(0, np.uint8)
         self._shares: dict[int, dict[str, np.ndarray | None]] = {}
 
@@ -224,7 +227,9 @@ class Worker:
             self._probe.run(arrays)
         except self._error as error:
             raise as_tessera_error(error, "failed to run the model") from error
-        if not self._places:
+        self._shapes = {name: array.shape for name, array in arrays.items()}
+        if self._varying or not self._places:
+            self._places = {}
             for tensor in self._probe.tensors:
                 for name in tensor.names:
                     self._places.setdefault(name, tensor)
@@ -247,11 +252,14 @@ class Worker:
         self.add_to(histograms, number, self._sources)
 
     def add_to(self, histograms: dict[str, "_calibration.Histogram"], number: int, sources: Collection[str]) -> None:
-        """Adds the tensors of the last run, on sample `number`, to the histograms."""
+        """Adds the tensors of the last run, on sample `number`, to the histograms. Samples of tensors whose size varies
+        have equal weight."""
         for source in sources:
-            if source not in histograms:
-                histograms[source] = _calibration.Histogram()
-            histograms[source].observe(np.ascontiguousarray(self.values(source), np.float32), number)
+            histogram = histograms.setdefault(source, _calibration.Histogram())
+            seen = _calibration.Histogram() if source in self._varying else histogram
+            seen.observe(np.ascontiguousarray(self.values(source), np.float32), number)
+            if seen is not histogram:
+                histogram.merge_sample(seen)
 
     def values(self, source: str) -> np.ndarray:
         """Returns a tensor's elements of the last run without padding, in any order; valid until the next run."""
@@ -272,7 +280,9 @@ class Worker:
 
     def array(self, source: str) -> np.ndarray:
         """Returns a tensor of the last run in its shape, in row-major order."""
-        return self._probe.input(source) if source in self._inputs else self._probe.row_major(self._places[source])
+        if source in self._inputs:
+            return self._probe.input(source).reshape(self._shapes[source])
+        return self._probe.row_major(self._places[source])
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Returns copies of the outputs that an op computes and that have elements."""
@@ -440,7 +450,7 @@ class Worker:
 
     def simulate(self, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Candidate]) -> dict[str, np.ndarray]:
         """Returns the judged outputs with the sources rounded to their forms, each as soon as it is computed."""
-        if not self._places:
+        if self._shapes != {name: array.shape for name, array in arrays.items()}:
             self.run(arrays)
         for name in self._inputs:
             data = self._probe.input(name)

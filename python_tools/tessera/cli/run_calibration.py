@@ -81,18 +81,6 @@ def _convert(context: Context[Options]) -> None:
     report.finish([])
 
 
-def require_fixed_sizes(model: top_model.TopModel) -> None:
-    """Checks that no size is open: tensors are observed at their only size."""
-    for spec in model.inputs:
-        if spec.open_dims:
-            raise TesseraError(
-                f"dim {spec.open_dims[0]} of input '{spec.name}' is open, but calibration needs fixed sizes",
-                ExitCode.UNSUPPORTED,
-                "run model_transform with --input_shapes instead of --dims and calibrate the result; model_deploy "
-                "accepts that table for the model with open sizes",
-            )
-
-
 def _calibrate(context: Context[Options]) -> None:
     args, report = context.args, context.report
     if args.quantize != "INT8" and args.cali_method == "auto":
@@ -105,7 +93,6 @@ def _calibrate(context: Context[Options]) -> None:
     with scratch_folder() as folder, contextlib.ExitStack() as at_end:
         with report.step("compile, every tensor visible") as step:
             model = top_model.open_top(args.mlir, report)
-            require_fixed_sizes(model)
             dataset = _dataset(args, model, folder)
             pool = _pool(args, dataset, at_end)
             observed = Observed.compile(model.as_ports(), folder, report, args.compiler_flags)
