@@ -268,7 +268,7 @@ std::string evaluateWith(const Case &weights, Operation *op, const CheckOptions 
 }
 
 /// Returns true if |op| is a convolution whose fast kernels accept a symbolic number of images only. Some of the others
-/// are treated alike, because only then Winograd and AMX tiles are chosen.
+/// are treated alike, because only then AMX tiles are chosen.
 bool opensImagesOnly(Operation *op, uint64_t seed) {
   auto conv = dyn_cast<device::ConvOp>(op);
   bool integers = conv && !typeOf(conv.getX()).getElementType().isFloat();

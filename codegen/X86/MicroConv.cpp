@@ -17,7 +17,7 @@ static bool acceptsOpenPlanes(const ConvShape &shape, PackingAttr packing) {
   PackedOrder order = packing.getOrder();
   bool depthwise = order == PackedOrder::windows || order == PackedOrder::depthwise;
   bool dilated = depthwise && shape.kind != TileKind::F32 && shape.dilationW != 1;
-  return order != PackedOrder::winograd && !dilated && !packing.getChunk();
+  return !dilated && !packing.getChunk();
 }
 
 LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {

@@ -1,394 +1,446 @@
 //===- MicroWinograd.cpp - Winograd convolution F(m x m, 3 x 3) -----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each launch tile takes some rows of output tiles through three steps in its scratch, which fits L2: the input
-// transform to V [point][C / 16][tiles][16], one matmul per point to P [point][OC / 16][tiles][16], and the output
-// transform with bias and epilogue. A point is one of the (m + 2)^2 transformed positions. Packed weights are already
-// transformed: [point][panel][C][16 panelBlocks].
+// Each launch tile takes some output tiles through three steps in its scratch, which fits L2: the input transform to V
+// [point][C / 16][tiles][16], one matmul per point to P [point][OC / 16][tiles][16], and the output transform with bias
+// and epilogue. A point is one of the (m + 2)^2 transformed positions. Packed weights are already transformed:
+// [point][panel][C][16 panelBlocks].
 //===----------------------------------------------------------------------===//
-#include "codegen/X86/MicroShape.h"
+#include "codegen/X86/WinogradPlan.h"
+#include "codegen/X86/WinogradTransforms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace tessera::x86 {
 namespace {
 
-/// Vector arithmetic with constants for the transforms.
-class VectorMath {
-public:
-  VectorMath(KernelBuilder &kb, VectorType type) : kb(kb), type(type) {}
-  Value add(Value x, Value y) { return arith::AddFOp::create(kb.b, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(kb.b, x, y); }
-  Value scale(double factor, Value x) { return arith::MulFOp::create(kb.b, constant(factor), x); }
-  /// Returns factor * x + y.
-  Value addScaled(Value y, double factor, Value x) {
-    return targetOf(kb).hasFma() ? Value(vector::FMAOp::create(kb.b, constant(factor), x, y))
-                                 : add(y, scale(factor, x));
-  }
-
-private:
-  Value constant(double value) { return kb.floatConstant(type, value); }
-  KernelBuilder &kb;
-  VectorType type;
+/// The work of a launch tile.
+struct Part {
+  Value image, panelBegin, panelEnd;
+  Value firstRow, rows; ///< rows of the grid, the first and the last possibly in part
+  Value begin, count;   ///< output tiles of the image, in row-major order
 };
 
-using Line = SmallVector<Value, 6>;
+/// The output tiles of a launch tile in one row of the grid.
+struct GridRow {
+  Value row;         ///< index in the image
+  Value slot;        ///< index in the launch tile of column 0, which may belong to the launch tile before
+  Value columnBegin; ///< first column
+  Value columnEnd;   ///< end of the columns
+};
 
-/// Computes one dimension of the input transform: B^T times a line of m + 2 values.
-Line inputTransform(VectorMath &v, int64_t m, ArrayRef<Value> d) {
-  if (m == 2) {
-    return {v.sub(d[0], d[2]), v.add(d[1], d[2]), v.sub(d[2], d[1]), v.sub(d[1], d[3])};
-  }
-  Value even = v.addScaled(d[4], -4, d[2]), odd = v.addScaled(d[3], -4, d[1]);
-  Value high = v.sub(d[4], d[2]), low = v.sub(d[3], d[1]);
-  return {v.addScaled(v.addScaled(d[4], -5, d[2]), 4, d[0]),
-          v.add(even, odd),
-          v.sub(even, odd),
-          v.addScaled(high, 2, low),
-          v.addScaled(high, -2, low),
-          v.addScaled(v.addScaled(d[5], -5, d[3]), 4, d[1])};
-}
+/// An output tile of a block of channels.
+struct OutputTile {
+  Value image, block, row, column;     ///< row and column of the grid
+  std::optional<int64_t> validColumns; ///< columns that belong to the result; nullopt: a check at run time decides
+  int64_t channels;                    ///< channels of the block that exist
 
-/// Computes one dimension of the output transform: A^T times a line of m + 2 values.
-Line outputTransform(VectorMath &v, int64_t m, ArrayRef<Value> p) {
-  if (m == 2) {
-    return {v.add(v.add(p[0], p[1]), p[2]), v.sub(v.sub(p[1], p[2]), p[3])};
-  }
-  Value sum = v.add(p[1], p[2]), difference = v.sub(p[1], p[2]);
-  Value farSum = v.add(p[3], p[4]), farDifference = v.sub(p[3], p[4]);
-  return {v.add(v.add(p[0], sum), farSum), v.addScaled(difference, 2, farDifference), v.addScaled(sum, 4, farSum),
-          v.add(v.addScaled(difference, 8, farDifference), p[5])};
-}
+  // Addresses of the first position.
+  Value to{}, bias{};
+  SmallVector<Value> extras{};
+};
+
+/// The columns of a window of the input that are inside the image.
+enum class Inside {
+  all,     ///< all columns
+  known,   ///< as follows from the index of the window's first column, a constant
+  checked, ///< a check at run time decides
+};
 
 class Winograd {
 public:
-  Winograd(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras);
+  Winograd(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
+      : op(op), kb(kb), p(op, targetOf(kb)), s(p.s), m(p.m), window(p.window), extraKinds(extras),
+        lanes(targetOf(kb).lanes(32)), vector(VectorType::get({lanes}, kb.b.getF32Type())),
+        tiles(kb, plain, {}, Bias::None) {}
   void emit();
 
 private:
-  void planWork();
-  void transformInput(Value image, Value tileRow, Value tileRows);
-  void transformInputTile(Value plane, Value firstRow, Value column, std::optional<int64_t> knownColumn, Value to);
-  void multiply(Value panelBegin, Value panelEnd, Value tileCount);
-  void multiplyPanel(Value point, Value panel, Value slot, int64_t rows, bool last);
-  void transformOutput(Value image, Value tileRow, Value tileRows, Value blockBegin, Value blockEnd);
-  void transformOutputTile(Value from, Value image, Value block, Value tileRow, Value tileColumn, int64_t validColumns,
-                           int64_t tail);
+  using Bias = TileFunctions::Bias;
+  Part partOf(Value tile);
+  void forGridRows(const Part &part, function_ref<void(const GridRow &)> body);
+  void transformInput(const Part &part);
+  void transformInputRow(Value plane, const GridRow &row, Value slot);
+  void transformInputTile(Value plane, Value firstRow, Value column, Inside inside, int64_t knownColumn, Value to);
+  Value positionOrZeros(Value row, Value column, int64_t x, Inside inside, int64_t knownColumn);
+  void multiply(const Part &part);
+  void multiplyPanels(const Part &part, std::optional<int64_t> count);
+  void multiplyPanel(Value point, Value panel, Value slot, bool last, Value count, std::optional<int64_t> knownCount);
+  void transformOutput(const Part &part);
+  void placeOutputTile(OutputTile &tile);
+  void transformOutputTile(Value from, OutputTile tile);
+  void storeOutputRow(const OutputTile &tile, int64_t y, int64_t part, ArrayRef<Value> sums, Value bias);
 
   device::ConvOp op;
   KernelBuilder &kb;
-  ConvShape s;
-  int64_t tileRows; ///< most rows of a register tile
-  TileWeights weights;
+  const WinogradPlan p;
+  const ConvShape &s;
+  const int64_t m, window;
   ArrayRef<TileExtra> extraKinds;
-  int64_t m, window, points;
-  int64_t tilesH, tilesW, panelBlocks, panels, lastBlocks;
-  int64_t rowsPerPart = 1; ///< tile rows of one launch tile
-  int64_t panelParts = 1, panelsPerPart = 1;
-  int64_t most = 0; ///< tiles of one launch tile
-  int64_t inputPointBytes = 0, productPointBytes = 0, productOffset = 0, zeroOffset = 0, panelOffset = 0;
+  const int64_t lanes; ///< of a vector
+  const VectorType vector;
   Region plain;
-  std::unique_ptr<TileFunctions> tiles;
+  TileFunctions tiles;
 };
 
-Winograd::Winograd(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-    : op(op), kb(kb), s(op), tileRows(packingOf(op).getRows()), weights(targetOf(kb), panelsOfConv(packingOf(op), 1)),
-      extraKinds(extras), m(packingOf(op).getOutputTile()), window(m + 2), points(window * window) {
-  tilesH = ceilDiv(s.oh.value(), m), tilesW = ceilDiv(s.ow.value(), m);
-  panelBlocks = weights.panels.panelBlocks;
-  panels = ceilDiv(s.ocBlocks(), panelBlocks);
-  lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
+Part Winograd::partOf(Value tile) {
+  Part part;
+  Value panelPart = kb.rem(tile, p.panelParts), rest = kb.div(tile, p.panelParts);
+  Value gridPart = kb.rem(rest, p.parts());
+  part.image = kb.div(rest, p.parts());
+  if (p.open) {
+    part.begin = kb.mul(gridPart, p.most);
+    part.count = kb.min(kb.constant(p.most), kb.sub(kb.index(p.tilesH * p.tilesW), part.begin));
+    part.firstRow = kb.div(part.begin, p.tilesW);
+    Value endRow = kb.div(kb.add(kb.add(part.begin, part.count), p.tilesW - 1), p.tilesW);
+    part.rows = kb.sub(endRow, part.firstRow);
+  } else {
+    part.firstRow = kb.mul(gridPart, p.rowsPerPart);
+    part.rows = kb.min(kb.constant(p.rowsPerPart), kb.sub(kb.index(p.tilesH), part.firstRow));
+    part.count = kb.mul(part.rows, p.tilesW);
+  }
+  part.panelBegin = kb.mul(panelPart, p.panelsPerPart);
+  part.panelEnd = kb.min(kb.constant(p.panels.count), kb.add(part.panelBegin, p.panelsPerPart));
+  return part;
 }
 
-void Winograd::planWork() {
-  // V and P of a launch tile stay in L2. With more output tiles per launch tile, the weights are read less often.
-  constexpr int64_t kScratchBytes = 1200 * 1024, kWanted = 4;
-  auto bytesPerTileRow = [&](int64_t parts) {
-    int64_t outBlocks = ceilDiv(panels, parts) * panelBlocks;
-    return points * tilesW * (s.icBlocks() + outBlocks) * kBlockBytes;
-  };
-  int64_t smallWork = s.flops() / s.n < 4'000'000;
-  for (panelParts = 1;; ++panelParts) {
-    rowsPerPart = std::clamp<int64_t>(kScratchBytes / bytesPerTileRow(panelParts), 1, tilesH);
-    int64_t rowParts = ceilDiv(tilesH, rowsPerPart);
-    rowsPerPart = ceilDiv(tilesH, rowParts);
-    // Provide work for two threads or more if there is enough work.
-    if (smallWork || panelParts >= panels || s.n * rowParts * panelParts >= 2) {
-      break;
+void Winograd::forGridRows(const Part &part, function_ref<void(const GridRow &)> body) {
+  kb.forLoop(kb.constant(0), part.rows, 1, [&](Value index) {
+    Value row = kb.add(part.firstRow, index), zero = kb.constant(0);
+    if (!p.open) {
+      return body({row, kb.mul(index, p.tilesW), zero, kb.index(p.tilesW)});
     }
-  }
-  // Splitting rows is better than splitting panels as long as a register tile stays full.
-  int64_t fewestRows = ceilDiv(tileRows, tilesW);
-  while (!smallWork && panelParts == 1 && rowsPerPart > fewestRows && s.n * ceilDiv(tilesH, rowsPerPart) < kWanted) {
-    --rowsPerPart;
-  }
-  int64_t rowParts = ceilDiv(tilesH, rowsPerPart);
-  rowsPerPart = ceilDiv(tilesH, rowParts);
-  panelsPerPart = ceilDiv(panels, panelParts);
-  panelParts = ceilDiv(panels, panelsPerPart);
-  most = rowsPerPart * tilesW;
-  // An odd number of cache lines between points keeps them in different cache sets.
-  auto oddLines = [](int64_t lines) { return (lines | 1) * kBlockBytes; };
-  inputPointBytes = oddLines(s.icBlocks() * most);
-  productPointBytes = oddLines(panelsPerPart * panelBlocks * most);
-  productOffset = points * inputPointBytes;
-  zeroOffset = productOffset + points * productPointBytes;
-  panelOffset = zeroOffset + window * kBlockBytes;
-  kb.setScratchBytes(panelOffset + (weights.copied ? s.c * panelBlocks * kBlockBytes : 0));
-}
-
-void Winograd::emit() {
-  planWork();
-  tiles = std::make_unique<TileFunctions>(kb, plain, ArrayRef<TileExtra>(), TileFunctions::Bias::None);
-  int64_t rowParts = ceilDiv(tilesH, rowsPerPart);
-  kb.forTiles(s.images * rowParts * panelParts, [&](Value tile) {
-    Value panelPart = kb.rem(tile, panelParts), rest = kb.div(tile, panelParts);
-    Value rowPart = kb.rem(rest, rowParts), image = kb.div(rest, rowParts);
-    Value tileRow = kb.mul(rowPart, rowsPerPart);
-    Value tileRows = kb.min(kb.constant(rowsPerPart), kb.sub(kb.constant(tilesH), tileRow));
-    Value panelBegin = kb.mul(panelPart, panelsPerPart);
-    Value panelEnd = kb.min(kb.constant(panels), kb.add(panelBegin, panelsPerPart));
-    transformInput(image, tileRow, tileRows);
-    multiply(panelBegin, panelEnd, kb.mul(tileRows, tilesW));
-    Value blockEnd = kb.min(kb.constant(s.ocBlocks()), kb.mul(panelEnd, panelBlocks));
-    transformOutput(image, tileRow, tileRows, kb.mul(panelBegin, panelBlocks), blockEnd);
+    Value before = kb.mul(row, p.tilesW), left = kb.sub(part.begin, before);
+    body({row, kb.sub(before, part.begin), kb.max(zero, left), kb.min(kb.index(p.tilesW), kb.add(left, part.count))});
   });
 }
 
-void Winograd::transformInput(Value image, Value tileRow, Value tileRows) {
-  int64_t lanes = targetOf(kb).lanes(32);
-  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
-  // A line of zeros stands in for the rows above and below the image.
-  Value zeros = byteOffset(kb, kb.scratch(), zeroOffset);
+void Winograd::emit() {
+  kb.setScratchBytes(p.scratchBytes);
+  kb.forTiles(s.images * p.parts() * p.panelParts, [&](Value tile) {
+    Part part = partOf(tile);
+    transformInput(part);
+    multiply(part);
+    transformOutput(part);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Input transform
+//===----------------------------------------------------------------------===//
+
+void Winograd::transformInput(const Part &part) {
+  // A line of zeros stands in for positions outside the image.
+  Value zeros = byteOffset(kb, kb.scratch(), p.zeroOffset);
   for (int64_t i = 0; i < window * kBlock; i += lanes) {
     kb.store(kb.zero(vector), zeros, kb.constant(i));
   }
   int64_t xBlock = kBlock * s.xBytes; // bytes of a position
-  Value source = byteOffset(kb, kb.operand(0), kb.mul(image, s.icBlocks() * s.h * s.w * xBlock));
+  Value source = byteOffset(kb, kb.operand(0), kb.mul(part.image, s.icBlocks() * s.h * s.w * xBlock));
   kb.forLoop(0, s.icBlocks(), 1, [&](Value block) {
     Value plane = byteOffset(kb, source, kb.mul(block, s.h * s.w * xBlock));
-    kb.forLoop(kb.constant(0), tileRows, 1, [&](Value row) {
-      Value firstRow = kb.sub(kb.mul(kb.add(tileRow, row), m), kb.constant(s.padTop));
-      Value slot = kb.add(kb.mul(block, most), kb.mul(row, tilesW));
-      Value to = byteOffset(kb, kb.scratch(), kb.mul(slot, kBlockBytes));
-      // A tile whose window crosses the left or right border is emitted with a constant column.
-      auto crosses = [&](int64_t tile) {
-        int64_t column = tile * m - s.padLeft;
-        return column < 0 || column + window > s.w.value();
-      };
-      for (int64_t tile = 0; tile < tilesW;) {
-        int64_t end = tile;
-        while (end < tilesW && !crosses(end)) {
-          ++end;
-        }
-        if (end == tile) {
-          int64_t column = tile * m - s.padLeft;
-          transformInputTile(plane, firstRow, kb.constant(column), column, byteOffset(kb, to, tile * kBlockBytes));
-          ++tile;
-          continue;
-        }
-        kb.forLoop(tile, end, 1, [&](Value index) {
-          transformInputTile(plane, firstRow, kb.sub(kb.mul(index, m), kb.constant(s.padLeft)), std::nullopt,
-                             byteOffset(kb, to, kb.mul(index, kBlockBytes)));
-        });
-        tile = end;
-      }
-    });
+    forGridRows(part,
+                [&](const GridRow &row) { transformInputRow(plane, row, kb.add(kb.mul(block, p.most), row.slot)); });
   });
 }
 
-void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std::optional<int64_t> knownColumn,
+/// Transforms the windows of one row of the grid. Those that cross the left or right border need more code.
+void Winograd::transformInputRow(Value plane, const GridRow &row, Value slot) {
+  Value firstRow = kb.sub(kb.mul(row.row, m), kb.constant(s.padTop));
+  Value to = byteOffset(kb, kb.scratch(), kb.mul(slot, kBlockBytes));
+  auto transformColumns = [&](Value begin, Value end, Inside inside) {
+    kb.forLoop(begin, end, 1, [&](Value index) {
+      transformInputTile(plane, firstRow, kb.sub(kb.mul(index, m), kb.constant(s.padLeft)), inside, 0,
+                         byteOffset(kb, to, kb.mul(index, kBlockBytes)));
+    });
+  };
+  int64_t insideBegin = ceilDiv(s.padLeft, m);
+  Dim insideEnd = max(floorDiv(s.w + s.padLeft - window, m) + 1, insideBegin);
+  if (p.open) {
+    Value left = kb.constant(insideBegin), right = kb.index(insideEnd);
+    transformColumns(row.columnBegin, kb.min(row.columnEnd, left), Inside::checked);
+    transformColumns(kb.max(row.columnBegin, left), kb.min(row.columnEnd, right), Inside::all);
+    transformColumns(kb.max(row.columnBegin, right), row.columnEnd, Inside::checked);
+    return;
+  }
+  auto transformBorder = [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      int64_t column = tile * m - s.padLeft;
+      transformInputTile(plane, firstRow, kb.constant(column), Inside::known, column,
+                         byteOffset(kb, to, tile * kBlockBytes));
+    }
+  };
+  int64_t columns = p.tilesW.value(), left = std::min(insideBegin, columns);
+  int64_t right = std::clamp(insideEnd.value(), left, columns);
+  transformBorder(0, left);
+  if (left < right) {
+    transformColumns(kb.constant(left), kb.constant(right), Inside::all);
+  }
+  transformBorder(right, columns);
+}
+
+/// Returns the address of column |x| of a window in |row|, or of zeros if it is outside the image; null if it is known
+/// to be outside.
+Value Winograd::positionOrZeros(Value row, Value column, int64_t x, Inside inside, int64_t knownColumn) {
+  if (inside == Inside::known && (knownColumn + x < 0 || knownColumn + x >= s.w.value())) {
+    return {};
+  }
+  Value at = byteOffset(kb, row, x * kBlock * s.xBytes);
+  if (inside != Inside::checked) {
+    return at;
+  }
+  // Unsigned: a negative column counts as beyond the last one.
+  Value exists = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, kb.add(column, x), kb.index(s.w));
+  return arith::SelectOp::create(kb.b, exists, at, byteOffset(kb, kb.scratch(), p.zeroOffset));
+}
+
+void Winograd::transformInputTile(Value plane, Value firstRow, Value column, Inside inside, int64_t knownColumn,
                                   Value to) {
-  int64_t lanes = targetOf(kb).lanes(32);
-  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
-  Value zero = kb.constant(0), zeros = byteOffset(kb, kb.scratch(), zeroOffset);
   int64_t xBlock = kBlock * s.xBytes;
+  Value zero = kb.constant(0), zeros = byteOffset(kb, kb.scratch(), p.zeroOffset);
   SmallVector<Value> rows;
   for (int64_t y = 0; y < window; ++y) {
     Value row = kb.add(firstRow, y);
     Value from = byteOffset(kb, plane, kb.mul(kb.add(kb.mul(row, s.w), column), xBlock));
     // Unsigned: a negative row counts as beyond the last one.
-    Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.index(s.h));
-    rows.push_back(arith::SelectOp::create(kb.b, inside, from, zeros));
+    Value exists = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.index(s.h));
+    rows.push_back(arith::SelectOp::create(kb.b, exists, from, zeros));
   }
   for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
-    VectorMath math(kb, vector);
     SmallVector<Line> half; // [column][row of the transform]
     for (int64_t x = 0; x < window; ++x) {
-      bool inside = !knownColumn || (*knownColumn + x >= 0 && *knownColumn + x < s.w.value());
       Line line;
       for (int64_t y = 0; y < window; ++y) {
-        line.push_back(
-            inside ? kb.loadElements(s.xElement, lanes, byteOffset(kb, rows[y], x * xBlock), kb.constant(part * lanes))
-                   : kb.zero(vector));
+        Value at = positionOrZeros(rows[y], column, x, inside, knownColumn);
+        line.push_back(at ? kb.loadElements(s.xElement, lanes, at, kb.constant(part * lanes)) : Value());
       }
-      half.push_back(inside ? inputTransform(math, m, line) : line);
+      half.push_back(line[0] ? inputTransform(kb, m, line) : Line(window, kb.zero(vector)));
     }
     for (int64_t y = 0; y < window; ++y) {
       Line line;
       for (int64_t x = 0; x < window; ++x) {
         line.push_back(half[x][y]);
       }
-      Line out = inputTransform(math, m, line);
+      Line out = inputTransform(kb, m, line);
       for (int64_t x = 0; x < window; ++x) {
-        kb.store(out[x], byteOffset(kb, to, (y * window + x) * inputPointBytes + part * lanes * 4), zero);
+        kb.store(out[x], byteOffset(kb, to, (y * window + x) * p.inputPointBytes + part * lanes * 4), zero);
       }
     }
   }
 }
 
-/// Computes P = V * U for every point and the panels [panelBegin, panelEnd).
-void Winograd::multiply(Value panelBegin, Value panelEnd, Value tileCount) {
-  auto run = [&](int64_t rows) {
-    kb.forLoop(0, points, 1, [&](Value point) {
-      kb.forLoop(panelBegin, lastBlocks == panelBlocks ? panelEnd : kb.min(panelEnd, kb.constant(panels - 1)), 1,
-                 [&](Value panel) { multiplyPanel(point, panel, kb.sub(panel, panelBegin), rows, false); });
-      if (lastBlocks != panelBlocks) {
-        kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
-                   [&](Value panel) { multiplyPanel(point, panel, kb.sub(panel, panelBegin), rows, true); });
-      }
-    });
-  };
-  // The last launch tile may hold fewer tile rows.
-  int64_t lastRows = tilesH - (ceilDiv(tilesH, rowsPerPart) - 1) * rowsPerPart;
-  if (lastRows == rowsPerPart) {
-    run(most);
-    return;
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Computes P = V * U for every point and the panels of |part|.
+void Winograd::multiply(const Part &part) {
+  if (p.open) {
+    return multiplyPanels(part, std::nullopt);
   }
-  Value full = kb.less(kb.constant(lastRows * tilesW), tileCount);
-  kb.ifThen(full, [&] { run(most); });
-  kb.ifThen(kb.less(tileCount, kb.constant(most)), [&] { run(lastRows * tilesW); });
+  // The last launch tile may hold fewer rows of the grid.
+  int64_t rows = p.tilesH.value(), lastRows = rows - (ceilDiv(rows, p.rowsPerPart) - 1) * p.rowsPerPart;
+  if (lastRows == p.rowsPerPart) {
+    return multiplyPanels(part, p.most);
+  }
+  int64_t fewer = lastRows * p.tilesW.value();
+  Value full = kb.less(kb.constant(fewer), part.count);
+  kb.ifThen(full, [&] { multiplyPanels(part, p.most); });
+  kb.ifThen(kb.less(part.count, kb.constant(p.most)), [&] { multiplyPanels(part, fewer); });
 }
 
-void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows, bool last) {
-  int64_t blocks = last ? lastBlocks : panelBlocks;
+/// |count|: the output tiles of |part|, if known.
+void Winograd::multiplyPanels(const Part &part, std::optional<int64_t> count) {
+  bool narrower = p.panels.lastBlocks != p.panels.blocks;
+  Value lastPanel = kb.constant(p.panels.count - 1);
+  kb.forLoop(0, p.points, 1, [&](Value point) {
+    auto multiplyEach = [&](Value begin, Value end, bool last) {
+      kb.forLoop(begin, end, 1, [&](Value panel) {
+        multiplyPanel(point, panel, kb.sub(panel, part.panelBegin), last, part.count, count);
+      });
+    };
+    multiplyEach(part.panelBegin, narrower ? kb.min(part.panelEnd, lastPanel) : part.panelEnd, false);
+    if (narrower) {
+      multiplyEach(kb.max(part.panelBegin, lastPanel), part.panelEnd, true);
+    }
+  });
+}
+
+/// |slot|: index of the panel in P. |knownCount|: the value of |count|, if known.
+void Winograd::multiplyPanel(Value point, Value panel, Value slot, bool last, Value count,
+                             std::optional<int64_t> knownCount) {
+  int64_t blocks = last ? p.panels.lastBlocks : p.panels.blocks, stepBytes = p.weights.stepBytes;
   TileFunctions::Pointers base;
-  base.a = byteOffset(kb, kb.scratch(), kb.mul(point, inputPointBytes));
+  base.a = byteOffset(kb, kb.scratch(), kb.mul(point, p.inputPointBytes));
   base.b = byteOffset(kb, kb.operand(1),
-                      kb.mul(kb.add(kb.mul(point, s.ocBlocks()), kb.mul(panel, panelBlocks)), s.c * weights.stepBytes));
-  if (weights.copied) {
-    Value widened = byteOffset(kb, kb.scratch(), panelOffset);
-    weights.copyPanel(kb, base.b, widened, blocks);
+                      kb.mul(kb.add(kb.mul(point, s.ocBlocks()), kb.mul(panel, p.panels.blocks)), s.c * stepBytes));
+  if (p.weights.copied) {
+    Value widened = byteOffset(kb, kb.scratch(), p.panelOffset);
+    p.weights.copyPanel(kb, base.b, widened, blocks);
     base.b = widened;
   }
-  base.c = byteOffset(kb, byteOffset(kb, kb.scratch(), productOffset),
-                      kb.add(kb.mul(point, productPointBytes), kb.mul(slot, panelBlocks * most * kBlockBytes)));
-  EvenSplit split(rows, tileRows);
+  base.c = byteOffset(kb, byteOffset(kb, kb.scratch(), p.productOffset),
+                      kb.add(kb.mul(point, p.productPointBytes), kb.mul(slot, p.panels.blocks * p.most * kBlockBytes)));
+  EvenSplit split(knownCount.value_or(p.most), p.tileRows);
   // The next panel of a large layer comes from beyond L2, so prefetch it while this one is used.
-  int64_t panelBytes = s.c * blocks * weights.stepBytes;
-  int64_t prefetchLines = !weights.copied && points * s.c * s.ocBlocks() * weights.stepBytes > 512 * 1024
+  int64_t panelBytes = s.c * blocks * stepBytes;
+  int64_t prefetchLines = !p.weights.copied && p.points * s.c * s.ocBlocks() * stepBytes > 512 * 1024
                               ? std::min(ceilDiv(panelBytes / 64, split.pieces), 2 * s.c)
                               : 0;
-  auto emitTiles = [&](int64_t begin, int64_t end, int64_t height) {
+  auto callTile = [&](Value index, Value position, int64_t height) {
     TileShape shape;
     TileResult result;
     shape.blocks = blocks;
-    weights.describe(shape);
-    shape.groupBytes = most * kBlockBytes;
+    p.weights.describe(shape);
+    shape.groupBytes = p.most * kBlockBytes;
     shape.prefetchLines = prefetchLines;
-    result.blockStride = most * kBlock;
+    result.blockStride = p.most * kBlock;
     for (int64_t row = 0; row < height; ++row) {
       shape.rows.push_back(row * kBlockBytes);
       result.rows.push_back(row * kBlock);
     }
+    TileFunctions::Pointers at = base;
+    Value row = kb.mul(position, kBlockBytes);
+    at.a = byteOffset(kb, base.a, row);
+    at.c = byteOffset(kb, base.c, row);
+    if (prefetchLines) {
+      at.prefetch = byteOffset(kb, byteOffset(kb, base.b, panelBytes), kb.mul(index, prefetchLines * 64));
+    }
+    tiles.call(shape, result, at);
+  };
+  if (!knownCount) {
+    forOpenTiles(kb, kb.constant(0), count, p.tileRows, [&](Value first, Value number, int64_t height) {
+      kb.forLoop(kb.constant(0), number, 1,
+                 [&](Value tile) { callTile(tile, kb.add(first, kb.mul(tile, height)), height); });
+    });
+    return;
+  }
+  auto callTiles = [&](int64_t begin, int64_t end, int64_t height) {
     kb.forLoop(begin, end, 1, [&](Value tile) {
-      Value row =
-          kb.mul(height == split.size ? kb.add(kb.mul(tile, height), split.wide) : kb.mul(tile, height), kBlockBytes);
-      TileFunctions::Pointers at = base;
-      at.a = byteOffset(kb, base.a, row);
-      at.c = byteOffset(kb, base.c, row);
-      if (prefetchLines) {
-        at.prefetch = byteOffset(kb, byteOffset(kb, base.b, panelBytes), kb.mul(tile, prefetchLines * 64));
-      }
-      tiles->call(shape, result, at);
+      callTile(tile, height == split.size ? kb.add(kb.mul(tile, height), split.wide) : kb.mul(tile, height), height);
     });
   };
   if (split.wide) {
-    emitTiles(0, split.wide, split.size + 1);
+    callTiles(0, split.wide, split.size + 1);
   }
-  emitTiles(split.wide, split.pieces, split.size);
+  callTiles(split.wide, split.pieces, split.size);
 }
 
-void Winograd::transformOutput(Value image, Value tileRow, Value tileRows, Value blockBegin, Value blockEnd) {
-  auto emitBlock = [&](Value block, int64_t tail) {
+//===----------------------------------------------------------------------===//
+// Output transform
+//===----------------------------------------------------------------------===//
+
+void Winograd::transformOutput(const Part &part) {
+  Value blockBegin = kb.mul(part.panelBegin, p.panels.blocks);
+  Value blockEnd = kb.min(kb.constant(s.ocBlocks()), kb.mul(part.panelEnd, p.panels.blocks));
+  Dim whole = floorDiv(s.ow, m), rest = mod(s.ow, m);
+  auto transformBlock = [&](Value block, int64_t tail) {
     Value slot = kb.sub(block, blockBegin);
-    kb.forLoop(kb.constant(0), tileRows, 1, [&](Value row) {
-      Value index = kb.add(kb.mul(slot, most), kb.mul(row, tilesW));
-      Value from = byteOffset(kb, byteOffset(kb, kb.scratch(), productOffset), kb.mul(index, kBlockBytes));
-      Value resultRow = kb.add(tileRow, row);
-      int64_t whole = s.ow.value() / m;
-      kb.forLoop(0, whole, 1, [&](Value column) {
-        transformOutputTile(byteOffset(kb, from, kb.mul(column, kBlockBytes)), image, block, resultRow, column, m,
-                            tail);
-      });
-      if (s.ow.value() % m) {
-        transformOutputTile(byteOffset(kb, from, whole * kBlockBytes), image, block, resultRow, kb.constant(whole),
-                            s.ow.value() % m, tail);
+    forGridRows(part, [&](const GridRow &row) {
+      Value index = kb.add(kb.mul(slot, p.most), row.slot);
+      Value from = byteOffset(kb, byteOffset(kb, kb.scratch(), p.productOffset), kb.mul(index, kBlockBytes));
+      auto transformColumn = [&](Value column, std::optional<int64_t> valid) {
+        transformOutputTile(byteOffset(kb, from, kb.mul(column, kBlockBytes)),
+                            {part.image, block, row.row, column, valid, tail});
+      };
+      if (!p.open) {
+        kb.forLoop(0, whole, 1, [&](Value column) { transformColumn(column, m); });
+        if (!rest.is(0)) {
+          transformColumn(kb.index(whole), rest.value());
+        }
+        return;
       }
+      Value wholeEnd = kb.index(whole);
+      kb.forLoop(row.columnBegin, kb.min(row.columnEnd, wholeEnd), 1,
+                 [&](Value column) { transformColumn(column, m); });
+      kb.forLoop(kb.max(row.columnBegin, wholeEnd), row.columnEnd, 1,
+                 [&](Value column) { transformColumn(column, std::nullopt); });
     });
   };
   int64_t tail = s.oc % kBlock, fullBlocks = s.oc / kBlock;
   kb.forLoop(blockBegin, tail ? kb.min(blockEnd, kb.constant(fullBlocks)) : blockEnd, 1,
-             [&](Value block) { emitBlock(block, kBlock); });
+             [&](Value block) { transformBlock(block, kBlock); });
   if (tail) {
-    kb.forLoop(kb.max(blockBegin, kb.constant(fullBlocks)), blockEnd, 1, [&](Value block) { emitBlock(block, tail); });
+    kb.forLoop(kb.max(blockBegin, kb.constant(fullBlocks)), blockEnd, 1,
+               [&](Value block) { transformBlock(block, tail); });
   }
 }
 
-void Winograd::transformOutputTile(Value from, Value image, Value block, Value tileRow, Value tileColumn,
-                                   int64_t validColumns, int64_t tail) {
-  int64_t lanes = targetOf(kb).lanes(32);
-  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
-  Value zero = kb.constant(0);
-  Value row = kb.mul(tileRow, m);
-  Value plane = kb.mul(kb.add(kb.mul(image, s.ocBlocks()), block), s.oh * s.ow);
-  Value element = kb.mul(kb.add(plane, kb.add(kb.mul(row, s.ow), kb.mul(tileColumn, m))), kBlock);
-  Value to = byteOffset(kb, kb.result(), kb.mul(element, s.yBytes)), channel = kb.mul(block, kBlock);
-  SmallVector<Value> bases;
+/// Sets the addresses of |tile|, of which the indices are set.
+void Winograd::placeOutputTile(OutputTile &tile) {
+  Value plane = kb.mul(kb.add(kb.mul(tile.image, s.ocBlocks()), tile.block), s.oh * s.ow);
+  Value position = kb.add(kb.mul(kb.mul(tile.row, m), s.ow), kb.mul(tile.column, m));
+  Value element = kb.mul(kb.add(plane, position), kBlock), channel = kb.mul(tile.block, kBlock);
+  tile.to = byteOffset(kb, kb.result(), kb.mul(element, s.yBytes));
   for (auto [index, extra] : llvm::enumerate(extraKinds)) {
     Value pointer = kb.operand((op.getBias() ? 3 : 2) + index);
-    bases.push_back(extra.kind == ExtraKind::Full     ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes))
-                    : extra.kind == ExtraKind::Column ? byteOffset(kb, pointer, kb.mul(channel, extra.elementBytes))
-                                                      : pointer);
+    tile.extras.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes))
+                          : extra.kind == ExtraKind::Column
+                              ? byteOffset(kb, pointer, kb.mul(channel, extra.elementBytes))
+                              : pointer);
   }
-  Value bias = op.getBias() ? byteOffset(kb, kb.operand(2), kb.mul(channel, 4)) : Value();
+  tile.bias = op.getBias() ? byteOffset(kb, kb.operand(2), kb.mul(channel, 4)) : Value();
+}
+
+/// Transforms the products at |from| to the positions of |tile|.
+void Winograd::transformOutputTile(Value from, OutputTile tile) {
+  placeOutputTile(tile);
   for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
-    VectorMath math(kb, vector);
     int64_t offset = part * lanes * 4;
+    Value zero = kb.constant(0);
     SmallVector<Line> half; // [column][row of the result]
     for (int64_t x = 0; x < window; ++x) {
       Line line;
       for (int64_t y = 0; y < window; ++y) {
-        line.push_back(kb.load(vector, byteOffset(kb, from, (y * window + x) * productPointBytes + offset), zero));
+        line.push_back(kb.load(vector, byteOffset(kb, from, (y * window + x) * p.productPointBytes + offset), zero));
       }
-      half.push_back(outputTransform(math, m, line));
+      half.push_back(outputTransform(kb, m, line));
     }
-    Value biasVector = bias ? kb.load(vector, byteOffset(kb, bias, offset), zero) : Value();
+    Value bias = tile.bias ? kb.load(vector, byteOffset(kb, tile.bias, offset), zero) : Value();
     for (int64_t y = 0; y < m; ++y) {
-      auto emitRow = [&] {
+      auto storeRow = [&] {
         Line line;
         for (int64_t x = 0; x < window; ++x) {
           line.push_back(half[x][y]);
         }
-        Line out = outputTransform(math, m, line);
-        for (int64_t x = 0; x < validColumns; ++x) {
-          VectorPlace place{(y * s.ow.value() + x) * kBlock + part * lanes, part * lanes, 0};
-          Value sum = bias ? math.add(out[x], biasVector) : out[x];
-          Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sum, place);
-          Value target = byteOffset(kb, to, place.element * s.yBytes);
-          storeBlockVector(kb, s.yElement, value, target, part, tail);
-        }
+        storeOutputRow(tile, y, part, outputTransform(kb, m, line), bias);
       };
-      // Rows beyond the result exist in the last tile row only.
-      if (s.oh.value() % m == 0 || y < s.oh.value() % m) {
-        emitRow();
+      // Rows beyond the result exist in the last row of the grid only.
+      if (isMultipleOf(s.oh, m) || y == 0 || (s.oh.isKnown() && y < s.oh.value() % m)) {
+        storeRow();
       } else {
-        kb.ifThen(kb.less(kb.add(row, y), kb.index(s.oh)), emitRow);
+        kb.ifThen(kb.less(kb.add(kb.mul(tile.row, m), y), kb.index(s.oh)), storeRow);
       }
+    }
+  }
+}
+
+/// Applies the epilogue to vector |part| of row |y| of |tile|. |bias|: null without one.
+void Winograd::storeOutputRow(const OutputTile &tile, int64_t y, int64_t part, ArrayRef<Value> sums, Value bias) {
+  // A symbolic width is part of the pointers, because offsets are constants.
+  Dim before = y * s.ow * kBlock;
+  Value to = tile.to;
+  SmallVector<Value> extras = tile.extras;
+  if (!before.isKnown()) {
+    to = byteOffset(kb, to, before * s.yBytes);
+    for (auto [pointer, extra] : llvm::zip_equal(extras, extraKinds)) {
+      pointer = extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, before * extra.elementBytes) : pointer;
+    }
+  }
+  for (int64_t x = 0; x < tile.validColumns.value_or(m); ++x) {
+    auto storePosition = [&] {
+      VectorPlace place{(before.isKnown() ? before.value() : 0) + x * kBlock + part * lanes, part * lanes, 0};
+      Value sum = bias ? Value(arith::AddFOp::create(kb.b, sums[x], bias)) : sums[x];
+      Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, extras, sum, place);
+      storeBlockVector(kb, s.yElement, value, byteOffset(kb, to, place.element * s.yBytes), part, tile.channels);
+    };
+    // The first column of an output tile always exists.
+    if (tile.validColumns || x == 0) {
+      storePosition();
+    } else {
+      kb.ifThen(kb.less(kb.add(kb.mul(tile.column, m), x), kb.index(s.ow)), storePosition);
     }
   }
 }

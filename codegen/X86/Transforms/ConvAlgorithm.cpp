@@ -78,8 +78,8 @@ static TiledContraction directContraction(device::ConvOp conv, PackingTarget tar
 
 static TiledContraction winogradContraction(device::ConvOp conv, int64_t tile) {
   ConvWeightDims d = weightDims(conv);
-  ArrayRef<int64_t> y = typeOf(conv.getY()).getShape();
-  return {1, int64_t(llvm::divideCeil(y[2], tile) * llvm::divideCeil(y[3], tile)), d.groupC, d.oc};
+  int64_t tiles = llvm::divideCeil(likelyRows(conv), tile) * llvm::divideCeil(likelyColumns(conv), tile);
+  return {1, tiles, d.groupC, d.oc};
 }
 
 int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget target) {
@@ -166,8 +166,8 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
   }
   ConvChoice best{ConvAlgorithm::direct};
   auto ones = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
-  if (!winograd || hasOpenPlanes(conv) || integers || scaled || d.kh != 3 || d.kw != 3 || d.groups != 1 ||
-      !ones(conv.getStrides()) || !ones(conv.getDilations()) || d.groupC < kBlock || d.oc < kBlock) {
+  if (!winograd || integers || scaled || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
+      !ones(conv.getDilations()) || d.groupC < kBlock || d.oc < kBlock) {
     return best;
   }
   double cycles = directCycles(conv, target);
