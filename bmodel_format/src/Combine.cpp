@@ -73,6 +73,7 @@ private:
   uint64_t storedBytes() const { return namedConstants.storedBytes + tensorConstants.storedBytes; }
 
   std::deque<CombinedFile> files;
+  std::vector<uint32_t> stageChips; ///< the chips of the stages of the files so far
   std::unique_ptr<ModelDefT> made = std::make_unique<ModelDefT>();
   std::vector<SegmentContents> code, blobs;
   SharedConstants namedConstants, tensorConstants;
@@ -130,12 +131,19 @@ MaybeRejection Combiner::uniteChips(CombinedFile &file) {
                           other.family == chip->family && other.memory == chip->memory;
       known = isSame ? i : known;
     }
-    file.hasKnownChip = file.hasKnownChip || known;
     if (!known) {
       known = uint32_t(made->chips.size());
       made->chips.push_back(std::make_unique<ChipDefT>(*chip));
     }
     file.chips.push_back(*known);
+  }
+  const size_t earlier = stageChips.size();
+  for (const auto &net : file.model->nets) {
+    for (const auto &stage : net->stages) {
+      const uint32_t chip = file.chips[stage->chip];
+      file.hasKnownChip |= std::count(stageChips.begin(), stageChips.begin() + ptrdiff_t(earlier), chip) > 0;
+      stageChips.push_back(chip);
+    }
   }
   return std::nullopt;
 }

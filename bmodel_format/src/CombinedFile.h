@@ -35,7 +35,7 @@ struct CombinedFile {
   std::vector<Target> targets;           ///< by segment of the file
   int64_t namedConstants = -1;           ///< the constants segment that code refers to, or -1
   std::vector<bool> namesConstants;      ///< by segment: whether it is code that refers to constants by address
-  bool hasKnownChip = false;             ///< an earlier file has one of its chips
+  bool hasKnownChip = false;             ///< a stage of an earlier file is for the chip of one of its stages
 };
 
 } // namespace bmodel

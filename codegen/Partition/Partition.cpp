@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/Partition.h"
 
-#include "codegen/Partition/Outline.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
+#include "device_dialect/Transforms/PadToBucket.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopConstOps.h"
@@ -86,12 +86,30 @@ void Partition::surveyAll() {
   }
 }
 
-/// Surveys a copy of the whole function, because a target may assign layouts and addresses that later steps must not
-/// see.
+/// Copies the ops about which a target is asked: all of them, or those whose sizes are numbers if the target supports
+/// only these. The target then rejects the others.
+Outlined Partition::copyFor(uint32_t target) {
+  Subnet asked;
+  for (Operation *op : ops) {
+    if (chips[target]->supportsSymbolicSizes() || !device::hasOpenSizes(op)) {
+      asked.ops.push_back(op);
+    } else {
+      auto reason = op->getAttrOfType<StringAttr>(device::kUnpaddedAttr);
+      reject(target, op, reason ? reason.str() : "prepares or returns data of sizes known at run time");
+    }
+  }
+  if (asked.ops.size() == ops.size()) {
+    auto results = llvm::to_vector(function.getBody().front().getTerminator()->getOperands());
+    SmallVector<Value> arguments(function.getArguments().begin(), function.getArguments().end());
+    return outline(function, ops, arguments, results);
+  }
+  findPorts(asked, function);
+  return outline(function, asked.ops, asked.inputs, asked.outputs);
+}
+
+/// Surveys a copy, because a target may assign layouts and addresses that later steps must not see.
 void Partition::survey(uint32_t target) {
-  auto results = llvm::to_vector(function.getBody().front().getTerminator()->getOperands());
-  SmallVector<Value> arguments(function.getArguments().begin(), function.getArguments().end());
-  Outlined copy = outline(function, ops, arguments, results);
+  Outlined copy = copyFor(target);
   for (codegen::UnsupportedOp &unsupportedOp : chips[target]->survey(copy.function)) {
     Operation *op = unsupportedOp.op ? originOf(copy, unsupportedOp.op) : nullptr;
     if (op) {
@@ -124,7 +142,7 @@ bool Partition::splitEpilogues() {
   bool changed = false;
   for (Operation *op : ops) {
     auto producer = dyn_cast<device::EpilogueInterface>(op);
-    if (!producer || producer.getEpilogueRegion().empty()) {
+    if (!producer || producer.getEpilogueRegion().empty() || device::hasOpenSizes(op)) {
       continue;
     }
     for (uint32_t target = 0; target + 1 < chips.size(); ++target) {
@@ -227,7 +245,9 @@ llvm::Error Partition::decide() {
     double seconds = problem.ops[number].seconds[decision.target[number]];
     subnet.target = decision.target[number], subnet.seconds += seconds;
     subnet.ops.push_back(op);
-    if (subnet.target != 0 && !isa<device::ReshapeOp>(op)) { // views are free on every target
+    bool isPadding = device::hasOpenSizes(op) && !chips.front()->supportsSymbolicSizes() &&
+                     !op->hasAttr(device::kUnpaddedAttr);
+    if (subnet.target != 0 && !isPadding && !isa<device::ReshapeOp>(op)) { // views are free on every target
       moved.push_back({op, reasonOf(op, subnet.target, seconds), rejected.front().contains(op)});
     }
   }

@@ -8,6 +8,7 @@
 #define TESSERA_CODEGEN_PARTITION_PARTITION_H
 
 #include "codegen/Partition/Decide.h"
+#include "codegen/Partition/Outline.h"
 #include "codegen/Target/Target.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -60,6 +61,7 @@ private:
 
   void surveyAll();
   void survey(uint32_t target);
+  Outlined copyFor(uint32_t target);
   bool runsWithoutEpilogue(uint32_t target, mlir::Operation *op);
   bool splitEpilogues();
   Problem makeProblem() const;

@@ -331,21 +331,42 @@ llvm::Error Deployment::run(DeployResult &result) {
 } // namespace
 
 /// Returns an error if an input has a symbolic size and a target supports only numbers.
-static llvm::Error checkSymbolicSizes(func::FuncOp function, ArrayRef<const Target *> targets) {
-  const auto *unable = llvm::find_if(targets, [](const Target *each) { return !each->supportsSymbolicSizes(); });
+static llvm::Error checkSymbolicSizes(func::FuncOp function, const DeployOptions &options) {
+  const auto *unable =
+      llvm::find_if(options.targets, [](const Target *each) { return !each->supportsSymbolicSizes(); });
+  if (!options.bucket.text.empty()) {
+    return unable != options.targets.end()
+               ? llvm::Error::success()
+               : llvm::make_error<UsageError>("--buckets is for chips that support only sizes that are numbers; '" +
+                                              options.targets.front()->name() + "' runs every size as it is");
+  }
   for (BlockArgument argument : function.getArguments()) {
     for (auto [dim, size] : llvm::enumerate(Shape(argument).dims())) {
-      if (size.isSymbolic() && unable != targets.end()) {
+      if (size.isSymbolic() && unable != options.targets.end()) {
         auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), top::TopDialect::kNameAttr);
         return top::unsupported("chip '" + (*unable)->name() + "' supports only sizes that are numbers, but dim " +
                                 std::to_string(dim) + " of input '" + (name ? name.str() : "") + "' is " +
-                                toText(size) +
-                                "; fix it with model_transform --input_shapes, or give --dims a single "
-                                "value");
+                                toText(size) + "; list the sizes to which inputs are padded, e.g. " +
+                                suggestBuckets(function) + ", or fix the dim with model_transform --input_shapes");
       }
     }
   }
   return llvm::Error::success();
+}
+
+/// Gives a lowered function the sizes of the chosen bucket, and runs the passes that find more to do in fixed sizes.
+static llvm::Error pad(func::FuncOp function, const device::Bucket &bucket, const DeployOptions &options) {
+  if (llvm::Error error = checkBuckets(function, bucket)) {
+    return error;
+  }
+  device::padToBucket(function, bucket);
+  PassManager passes(function.getContext());
+  watch(passes, "pad", options.compile.observeIr);
+  device::buildFusionPipeline(passes.nest<func::FuncOp>(),
+                              [&](OpPassManager &functions) { options.targets.front()->addForms(functions); });
+  return succeeded(passes.run(function->getParentOfType<ModuleOp>()))
+             ? llvm::Error::success()
+             : llvm::createStringError("internal error: the model cannot be padded to a bucket");
 }
 
 static std::string requantisationOf(const DeployOptions &options) {
@@ -406,6 +427,7 @@ static llvm::Error lower(func::FuncOp function, bool isQuantized, const DeployOp
 static llvm::Error checkControlFlow(const DeployOptions &options) {
   const quant::InputsOutputs &inputsOutputs = options.inputsOutputs;
   StringRef option = options.compile.preserveLayers  ? "--keep-layers"
+                     : !options.bucket.text.empty()  ? "--buckets"
                      : !options.compile.plan.empty() ? "--plan"
                      : inputsOutputs.quantInputs     ? "--quant-input"
                      : inputsOutputs.quantOutputs    ? "--quant-output"
@@ -421,7 +443,7 @@ static llvm::Expected<func::FuncOp> findFunction(ModuleOp module, const DeployOp
   if (!function) {
     return function.takeError();
   }
-  if (llvm::Error error = checkSymbolicSizes(*function, options.targets)) {
+  if (llvm::Error error = checkSymbolicSizes(*function, options)) {
     return std::move(error);
   }
   if (options.compile.instrument) { // calibration sets all inputs and reads all outputs
@@ -456,6 +478,14 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (asked) {
     asked->options.splitWeights = !options.compile.instrument, asked->isChecked = isSplit;
   }
+  device::Bucket bucket;
+  if (!options.bucket.text.empty()) {
+    llvm::Expected<device::Bucket> found = findBucket(*function, options.bucket);
+    if (!found) {
+      return found.takeError();
+    }
+    bucket = std::move(*found);
+  }
   for (ModelPart &part : *parts) {
     quant::StripQDQ stripQDQ(part.function);
     auto quantization = prepareModel(part.function, asked, options.inputsOutputs, observer, options.compile.observeIr);
@@ -476,6 +506,9 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
       return result;
     }
     if (llvm::Error error = lower(part.function, asked.has_value(), options)) {
+      return std::move(error);
+    }
+    if (llvm::Error error = bucket.empty() ? llvm::Error::success() : pad(part.function, bucket, options)) {
       return std::move(error);
     }
   }

@@ -7,6 +7,7 @@
 #ifndef TESSERA_CODEGEN_PIPELINES_DEPLOY_H
 #define TESSERA_CODEGEN_PIPELINES_DEPLOY_H
 
+#include "codegen/Pipelines/Buckets.h"
 #include "codegen/Pipelines/Instrument.h"
 #include "codegen/Pipelines/Prepare.h"
 #include "codegen/Target/Target.h"
@@ -20,6 +21,7 @@ struct DeployOptions {
   std::string output;                       ///< .bmodel
   std::string deviceMlir;                   ///< file for the device IR; empty: not written
   bool strict = false;                      ///< an op that the first target cannot run is an error
+  BucketChoice bucket;                      ///< for a model with symbolic sizes on a target that supports only numbers
   std::optional<Quantization> quantization; ///< none: F32
   quant::InputsOutputs inputsOutputs;       ///< integer ports need |quantization|
   /// Called with the device ops before they are split into subnets; if layers are kept, all tensors are named. An error

@@ -216,13 +216,13 @@ llvm::Expected<llvm::json::Array> exchangeProducts(ModuleOp module, const Option
 
 /// Adds the compiler's errors about the model's ops to |error| and chooses the exit code.
 llvm::Error explain(llvm::Error error, const DiagnosticCollector &diagnostics) {
-  bool rejected = error.isA<top::UnsupportedError>();
+  bool rejected = error.isA<top::UnsupportedError>(), isUsage = error.isA<codegen::UsageError>();
   std::string text = llvm::toString(std::move(error));
   if (!diagnostics.errors().empty()) {
     text += ": " + diagnostics.errors();
   }
   bool internal = StringRef(text).contains("internal error");
-  return fail(internal ? kInternal : rejected ? kUnsupported : kError, text);
+  return fail(internal ? kInternal : rejected ? kUnsupported : isUsage ? kUsage : kError, text);
 }
 
 /// Deploys one model in one context: reads it, changes it as the flags ask, compiles it and reports on it.
@@ -364,6 +364,11 @@ void addPlanning(CLI::App &sub, Options &options) {
                "f32 contractions round their operands to TF32 (10 bits of fraction) for tensor cores");
   sub.add_flag("--strict", options.deploy.strict, "An op that the chip cannot run is an error, not run on the host");
   sub.add_option("--host-chip", options.hostChip, "The chip that runs what --chip cannot run");
+  sub.add_option("--buckets", options.deploy.bucket.text,
+                 "For chips that support only sizes that are numbers: the sizes to which open dims are padded, e.g. "
+                 "batch=1,4,8,seq=64,128");
+  sub.add_option("--bucket", options.deploy.bucket.index,
+                 "With --buckets: the index of the combination of sizes to compile");
   sub.add_flag("--layers", options.deploy.compile.layers, "Report the estimate of each layer");
   sub.add_option("--keep-layers", options.layers,
                  "Also store the result of each layer outside the chip, as a tensor of the model, for inspection; "

@@ -22,6 +22,10 @@ void buildLoweringPipeline(OpPassManager &manager, const LoweringOptions &option
   if (options.instrument) {
     return;
   }
+  buildFusionPipeline(functions, addForms);
+}
+
+void buildFusionPipeline(OpPassManager &functions, llvm::function_ref<void(OpPassManager &)> addForms) {
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
   // While all tensors are row-major: remove copies and fuse.

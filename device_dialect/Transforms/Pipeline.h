@@ -27,6 +27,9 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
 void buildLoweringPipeline(mlir::OpPassManager &manager, const LoweringOptions &options,
                            llvm::function_ref<void(mlir::OpPassManager &)> addForms = nullptr);
 
+/// Appends the part of this pipeline that removes copies and fuses device ops, which may be repeated.
+void buildFusionPipeline(mlir::OpPassManager &functions, llvm::function_ref<void(mlir::OpPassManager &)> addForms);
+
 /// Registers the pipeline as --device-lowering.
 void registerLoweringPipeline();
 

@@ -35,25 +35,34 @@ private:
   size_t used = 0;
 };
 
-/// Appends "x=1x3x224x224,y=1x8"; omits the name if there is only one input.
-void addShape(Text &text, const StageDef &stage, uint32_t input, const int64_t *shape, uint32_t rank) {
-  char buffer[128];
+/// Appends "x="; nothing if there is only one input.
+void addName(Text &text, const StageDef &stage, uint32_t input) {
   if (count(stage.inputs()) > 1) {
     text.add("%.40s=", stage.tensors()->Get(stage.inputs()->Get(input))->name()->c_str());
   }
+}
+
+/// Appends "x=1x3x224x224", or "1x3x224x224" if there is only one input.
+void addShape(Text &text, const StageDef &stage, uint32_t input, const int64_t *shape, uint32_t rank) {
+  char buffer[128];
+  addName(text, stage, input);
   text.add("%s", formatShape(shape, rank, buffer, sizeof(buffer)));
 }
 
+/// Appends the shapes that the stage takes, e.g. "x=2..4x3x224x224,y=1x8".
 void addShapes(Text &text, const StageDef &stage) {
   for (uint32_t i = 0; i < count(stage.inputs()) && !text.isFull(); ++i) {
     const TensorDef &tensor = *stage.tensors()->Get(stage.inputs()->Get(i));
-    int64_t shape[BMRT_MAX_RANK];
-    const uint32_t rank = count(tensor.shape());
-    for (uint32_t k = 0; k < rank; ++k) {
-      shape[k] = tensor.shape()->Get(k)->slot() < 0 ? tensor.shape()->Get(k)->value() : -1;
-    }
     text.add("%s", i ? "," : "");
-    addShape(text, stage, i, shape, rank);
+    addName(text, stage, i);
+    for (uint32_t k = 0; k < count(tensor.shape()); ++k) {
+      const Dim &dim = *tensor.shape()->Get(k);
+      text.add("%s", k ? "x" : "");
+      if (dim.slot() >= 0) {
+        text.add("%" PRId64 "..", stage.dims()->Get(uint32_t(dim.slot()))->min());
+      }
+      text.add("%" PRId64, dim.value());
+    }
   }
 }
 
@@ -198,6 +207,17 @@ bmrt_code_t bmrt_context_t::enterFitting(const InputShapes &shapes, bmrt_status_
   return failFitting(shapes, status);
 }
 
+/// Returns the largest size of a dim of an input in all stages that the context may enter.
+int64_t bmrt_context_t::largestSize(uint32_t input, uint32_t dim) const {
+  int64_t most = 0;
+  for (const StageProgram &program : model->getStages()) {
+    const auto *inputs = mayEnter(program) ? program.def->inputs() : nullptr;
+    const auto *shape = input < count(inputs) ? program.def->tensors()->Get(inputs->Get(input))->shape() : nullptr;
+    most = dim < count(shape) && shape->Get(dim)->value() > most ? shape->Get(dim)->value() : most;
+  }
+  return most;
+}
+
 /// Reports the possible shapes; if there is only one stage, reports what is wrong with the given shapes instead.
 bmrt_code_t bmrt_context_t::failFitting(const InputShapes &shapes, bmrt_status_t *status) const {
   const StageDef &present = *current->program->def;
@@ -228,8 +248,17 @@ bmrt_code_t bmrt_context_t::failFitting(const InputShapes &shapes, bmrt_status_t
   if (others == 0) {
     BMRT_RETURN_IF_ERROR(checkInputShapes(present, shapes, status));
   }
-  return BMRT_FAIL(status, INVALID_ARGUMENT, "no stage of the net takes inputs of %s; there are %s", given.get(),
-                   known.get());
+  Text excess;
+  for (uint32_t i = 0; i < current->inputs.size(); ++i) {
+    for (uint32_t k = 0; shapes.dims[i] && k < shapes.ranks[i] && !excess.get()[0]; ++k) {
+      if (const int64_t most = largestSize(i, k); shapes.dims[i][k] > most) {
+        excess.add(": dimension %" PRIu32 " of input '%.60s' is %" PRId64 ", at most %" PRId64 " is possible", k,
+                   current->inputs[i].def->name()->c_str(), shapes.dims[i][k], most);
+      }
+    }
+  }
+  return BMRT_FAIL(status, INVALID_ARGUMENT, "no stage of the net takes inputs of %s%s; there are %s", given.get(),
+                   excess.get(), known.get());
 }
 
 bmrt_code_t bmrt_context_t::launch(bmrt_status_t *status) {

@@ -39,6 +39,7 @@ private:
   bmrt_code_t enter(const bmrt::core::StageProgram &program, bmrt_status_t *status);
   bmrt_code_t enterFitting(const bmrt::core::InputShapes &shapes, bmrt_status_t *status);
   bmrt_code_t failFitting(const bmrt::core::InputShapes &shapes, bmrt_status_t *status) const;
+  int64_t largestSize(uint32_t input, uint32_t dim) const;
   bool mayEnter(const bmrt::core::StageProgram &program) const;
 
   bmrt_model_t *model = nullptr;

@@ -1,0 +1,322 @@
+//===- PadToBucket.cpp - Functions of fixed sizes for a range of sizes ----===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Transforms/PadToBucket.h"
+
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Pieces.h"
+#include "device_dialect/Transforms/PaddingRules.h"
+#include "top_dialect/IR/TensorTypes.h"
+#include "top_dialect/IR/TopConstOps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Verifier.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+using Replace = llvm::function_ref<Dim(top::SizeSymbolAttr)>;
+
+Type replaceIn(Type type, Replace replace) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && !Shape(tensor).isKnown() ? substitute(tensor, replace) : type;
+}
+
+ArrayAttr replaceIn(ArrayAttr pieces, Replace replace) {
+  SmallVector<Attribute> replaced;
+  for (PieceAttr attr : pieces.getAsRange<PieceAttr>()) {
+    SymbolicPiece piece(attr);
+    for (SmallVector<Dim> *sizes : {&piece.sizes, &piece.dstOffsets, &piece.srcOffsets}) {
+      for (Dim &size : *sizes) {
+        size = substitute(size, replace);
+      }
+    }
+    replaced.push_back(piece.get(pieces.getContext()));
+  }
+  return ArrayAttr::get(pieces.getContext(), replaced);
+}
+
+/// Replaces symbols in the types of results and in the regions of copies.
+void replaceIn(Operation *op, Replace replace) {
+  for (OpResult result : op->getResults()) {
+    result.setType(replaceIn(result.getType(), replace));
+  }
+  if (auto copy = dyn_cast<CopyOp>(op)) {
+    copy.setPiecesAttr(replaceIn(copy.getPieces(), replace));
+  } else if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getViews()) {
+    attention.setViewsAttr(replaceIn(*attention.getViews(), replace));
+  }
+}
+
+bool isOpenType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && !Shape(tensor).isKnown();
+}
+
+class BucketPadder {
+public:
+  BucketPadder(func::FuncOp function, const Bucket &bucket)
+      : function(function), bucket(bucket), builder(function.getContext()) {}
+
+  void run() {
+    narrowSymbols();
+    for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
+      builder.setInsertionPoint(&op);
+      if (op.hasTrait<OpTrait::IsTerminator>()) {
+        keep(&op);
+      } else if (hasOpenSizes(&op)) {
+        visit(&op);
+      }
+    }
+    for (Operation *op : llvm::reverse(replaced.getArrayRef())) {
+      op->erase();
+    }
+  }
+
+private:
+  /// A value with the sizes of the bucket.
+  struct Padded {
+    Value value;
+    SmallVector<Filling> fillings; ///< by dim
+  };
+
+  void narrowSymbols();
+  void visit(Operation *op);
+  void keep(Operation *op);
+  bool tryPadding(Operation *op, std::string &reason);
+  Operation *clonePadded(Operation *op, const PaddingRule &rule);
+  bool fitsBucket(Type type) const;
+  RankedTensorType paddedType(Value value) const {
+    return cast<RankedTensorType>(replaceIn(value.getType(), [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); }));
+  }
+  Dim sizeOf(top::SizeSymbolAttr symbol) const { return symbol.getMax(); }
+  Filling fillingOf(Value value, unsigned dim) const;
+  Value getPadded(Value value, ArrayRef<PaddingRule::Need> needs);
+  Value pad(Value value, double filling);
+  Value cut(Value value);
+  Value fill(Value value, ArrayRef<PaddingRule::Need> needs);
+  Value frontOf(ArrayRef<Dim> sizes, Type element, double inside, double outside);
+
+  func::FuncOp function;
+  const Bucket &bucket;
+  OpBuilder builder;
+  llvm::DenseMap<Value, Padded> padded;  ///< by value of the original function
+  llvm::DenseMap<Value, Value> cutValues; ///< results of replaced ops with their real sizes
+  llvm::SetVector<Operation *> replaced;
+};
+
+void BucketPadder::narrowSymbols() {
+  auto narrow = [&](top::SizeSymbolAttr symbol) {
+    SizeRange range = bucket.lookup(symbol);
+    return Dim::symbol(symbol.getContext(), symbol.getName(), range.min, range.max,
+                       std::clamp(symbol.getLikely(), range.min, range.max));
+  };
+  for (BlockArgument argument : function.getArguments()) {
+    argument.setType(replaceIn(argument.getType(), narrow));
+  }
+  function.walk([&](Operation *op) { replaceIn(op, narrow); });
+  function.setType(FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(),
+                                     function.getBody().front().getTerminator()->getOperandTypes()));
+}
+
+/// Returns true if no size of |type| exceeds the one it has for the largest symbols.
+bool BucketPadder::fitsBucket(Type type) const {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return !tensor || llvm::all_of(Shape(tensor).dims(), [&](Dim size) {
+    if (size.isUnknown()) {
+      return false;
+    }
+    Dim largest = substitute(size, [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); });
+    return isNeverPositive(size - largest);
+  });
+}
+
+Filling BucketPadder::fillingOf(Value value, unsigned dim) const {
+  auto known = padded.find(value);
+  return known == padded.end() ? Filling(0) : known->second.fillings[dim]; // it will be padded with 0
+}
+
+void BucketPadder::visit(Operation *op) {
+  std::string reason;
+  if (tryPadding(op, reason)) {
+    replaced.insert(op);
+    return;
+  }
+  if (llvm::any_of(op->getOperandTypes(), isOpenType)) { // others only look up data that depends on sizes
+    op->setAttr(kUnpaddedAttr, builder.getStringAttr(reason));
+  }
+  keep(op);
+}
+
+/// Gives the operands of |op| their real sizes.
+void BucketPadder::keep(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (replaced.contains(operand.get().getDefiningOp())) {
+      operand.set(cut(operand.get()));
+    }
+  }
+}
+
+bool BucketPadder::tryPadding(Operation *op, std::string &reason) {
+  if (!llvm::all_of(op->getOperandTypes(), [&](Type type) { return fitsBucket(type); }) ||
+      !llvm::all_of(op->getResultTypes(), [&](Type type) { return fitsBucket(type); })) {
+    reason = "has sizes that do not grow with those of the inputs";
+    return false;
+  }
+  auto given = [&](unsigned operand, unsigned dim) { return fillingOf(op->getOperand(operand), dim); };
+  PaddingRule rule = paddingRuleOf(op, given);
+  if (!rule.rejection.empty()) {
+    reason = rule.rejection;
+    return false;
+  }
+  Operation *copy = clonePadded(op, rule);
+  if (!copy) {
+    reason = "cannot have the sizes of the bucket";
+    return false;
+  }
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), copy->getResults())) {
+    if (!isOpenType(result.getType())) {
+      result.replaceAllUsesWith(value);
+      continue;
+    }
+    padded[result] = {value, SmallVector<Filling>(Shape(value).rank())};
+    for (const PaddingRule::Filled &filled : rule.filled) {
+      if (filled.result == result.getResultNumber()) {
+        padded[result].fillings[filled.dim] = filled.value;
+      }
+    }
+  }
+  return true;
+}
+
+/// Clones |op| with padded operands and results. Returns null if the clone is not valid.
+Operation *BucketPadder::clonePadded(Operation *op, const PaddingRule &rule) {
+  SmallVector<Value> operands;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto ofOperand = [&](const PaddingRule::Need &need) { return need.operand == operand.getOperandNumber(); };
+    SmallVector<PaddingRule::Need> needs = llvm::filter_to_vector(rule.needs, ofOperand);
+    operands.push_back(isOpenType(operand.get().getType()) ? getPadded(operand.get(), needs) : operand.get());
+  }
+  Operation *copy = builder.clone(*op);
+  copy->setOperands(operands);
+  replaceIn(copy, [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); });
+  if (llvm::any_of(op->getResultTypes(), isOpenType)) {
+    copy->removeAttr(top::TopDialect::kOutputsAttr); // the tensors of these names have other sizes
+  }
+  if (rule.needsKeyMask) {
+    auto attention = cast<AttentionOp>(op);
+    Shape k = attention.getK();
+    Value mask = frontOf({1, k[k.rank() - 2]}, builder.getF32Type(), 0, -std::numeric_limits<double>::infinity());
+    cast<AttentionOp>(copy).getMaskMutable().assign(mask);
+    mask.getDefiningOp()->moveBefore(copy);
+    mask.getDefiningOp()->getOperand(0).getDefiningOp()->moveBefore(mask.getDefiningOp());
+  }
+  ScopedDiagnosticHandler silence(op->getContext(), [](Diagnostic &) { return success(); });
+  if (failed(verify(copy))) {
+    copy->erase();
+    return nullptr;
+  }
+  return copy;
+}
+
+/// Returns |value| with the sizes of the bucket and the fillings that are needed.
+Value BucketPadder::getPadded(Value value, ArrayRef<PaddingRule::Need> needs) {
+  auto known = padded.find(value);
+  if (known == padded.end()) {
+    double filling = needs.empty() ? 0 : needs.front().value;
+    known = padded.try_emplace(value, Padded{pad(value, filling), {}}).first;
+    known->second.fillings.assign(Shape(value).rank(), filling);
+  }
+  SmallVector<PaddingRule::Need> missing = llvm::filter_to_vector(needs, [&](const PaddingRule::Need &need) {
+    return known->second.fillings[need.dim] != Filling(need.value);
+  });
+  return missing.empty() ? known->second.value : fill(value, missing);
+}
+
+/// Returns a copy of |value|, which has its real sizes, that is padded with |filling|.
+Value BucketPadder::pad(Value value, double filling) {
+  auto piece = identityPiece(typeOf(value));
+  return CopyOp::create(builder, value.getLoc(), paddedType(value), value, builder.getArrayAttr({piece}),
+                        builder.getF64FloatAttr(filling));
+}
+
+/// Returns the result of a replaced op with its real sizes.
+Value BucketPadder::cut(Value value) {
+  Value &result = cutValues[value];
+  if (!result) {
+    OpBuilder::InsertionGuard guard(builder);
+    Value from = padded.find(value)->second.value;
+    Operation *origin = value.getDefiningOp();
+    builder.setInsertionPointAfter(from.getDefiningOp());
+    result = CopyOp::create(builder, value.getLoc(), typeOf(value), from,
+                            builder.getArrayAttr({identityPiece(typeOf(value))}), FloatAttr());
+    if (Attribute names = origin->getNumResults() == 1 ? origin->getAttr(top::TopDialect::kOutputsAttr) : Attribute()) {
+      result.getDefiningOp()->setAttr(top::TopDialect::kOutputsAttr, names);
+    }
+  }
+  return result;
+}
+
+/// Returns a tensor of the sizes of the bucket that holds |inside| where the indices are below |sizes|, and |outside|
+/// elsewhere.
+Value BucketPadder::frontOf(ArrayRef<Dim> sizes, Type element, double inside, double outside) {
+  SmallVector<Dim> largest;
+  SymbolicPiece piece;
+  for (Dim size : sizes) {
+    largest.push_back(substitute(size, [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); }));
+    piece.sizes.push_back(size), piece.dstOffsets.push_back(0), piece.dstSteps.push_back(1);
+    piece.srcDims.push_back(-1), piece.srcSteps.push_back(1);
+  }
+  piece.srcOffsets.push_back(0);
+  auto one = RankedTensorType::get({1}, element);
+  auto content = isa<FloatType>(element) ? DenseElementsAttr::get(one, builder.getFloatAttr(element, inside))
+                                         : DenseElementsAttr::get(one, builder.getIntegerAttr(element, int64_t(inside)));
+  Location loc = function.getLoc();
+  auto constant = top::ConstantOp::create(builder, loc, one, content);
+  return CopyOp::create(builder, loc, tensorType(largest, element), constant.getResult(),
+                        builder.getArrayAttr({piece.get(builder.getContext())}), builder.getF64FloatAttr(outside));
+}
+
+/// Returns |value|, which is padded, with the fillings that are needed; later ops use the result, too.
+Value BucketPadder::fill(Value value, ArrayRef<PaddingRule::Need> needs) {
+  Padded &known = padded.find(value)->second;
+  SmallVector<Dim> front(Shape(value).rank(), 1);
+  for (const PaddingRule::Need &need : needs) {
+    front[need.dim] = Shape(value)[need.dim];
+  }
+  Value mask = frontOf(front, builder.getI1Type(), 1, 0);
+  auto map = MapOp::create(builder, value.getLoc(), known.value.getType(), ValueRange{known.value, mask});
+  Type scalar = typeOf(value).getElementType();
+  scalar = scalar.isUnsignedInteger() ? builder.getIntegerType(scalar.getIntOrFloatBitWidth()) : scalar;
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(&map.getBody(), {}, {scalar, builder.getI1Type()}, {value.getLoc(), value.getLoc()});
+  double filling = needs.front().value;
+  TypedAttr attr = isa<FloatType>(scalar) ? TypedAttr(builder.getFloatAttr(scalar, filling))
+                                          : TypedAttr(IntegerAttr::get(scalar, APInt(scalar.getIntOrFloatBitWidth(), uint64_t(int64_t(filling)), false, /*implicitTrunc=*/true)));
+  Value constant = arith::ConstantOp::create(builder, value.getLoc(), attr);
+  Value select = arith::SelectOp::create(builder, value.getLoc(), body->getArgument(1), body->getArgument(0), constant);
+  YieldOp::create(builder, value.getLoc(), select);
+  for (const PaddingRule::Need &need : needs) {
+    known.fillings[need.dim] = need.value;
+  }
+  for (auto [dim, filling] : llvm::enumerate(known.fillings)) {
+    bool isSet = llvm::any_of(needs, [&](const PaddingRule::Need &need) { return need.dim == dim; });
+    filling = isSet || filling == Filling(needs.front().value) ? filling : std::nullopt;
+  }
+  return known.value = map.getY();
+}
+
+} // namespace
+
+bool hasOpenSizes(Operation *op) {
+  bool isOpen = llvm::any_of(op->getOperandTypes(), isOpenType) || llvm::any_of(op->getResultTypes(), isOpenType);
+  op->getAttrDictionary().walk([&](top::SizeSymbolAttr) { isOpen = true; });
+  return isOpen;
+}
+
+void padToBucket(func::FuncOp function, const Bucket &bucket) { BucketPadder(function, bucket).run(); }
+
+} // namespace tessera::device
