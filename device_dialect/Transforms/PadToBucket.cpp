@@ -90,7 +90,8 @@ private:
   Operation *clonePadded(Operation *op, const PaddingRule &rule);
   bool fitsBucket(Type type) const;
   RankedTensorType paddedType(Value value) const {
-    return cast<RankedTensorType>(replaceIn(value.getType(), [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); }));
+    return cast<RankedTensorType>(
+        replaceIn(value.getType(), [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); }));
   }
   Dim sizeOf(top::SizeSymbolAttr symbol) const { return symbol.getMax(); }
   Filling fillingOf(Value value, unsigned dim) const;
@@ -103,7 +104,7 @@ private:
   func::FuncOp function;
   const Bucket &bucket;
   OpBuilder builder;
-  llvm::DenseMap<Value, Padded> padded;  ///< by value of the original function
+  llvm::DenseMap<Value, Padded> padded;   ///< by value of the original function
   llvm::DenseMap<Value, Value> cutValues; ///< results of replaced ops with their real sizes
   llvm::SetVector<Operation *> replaced;
 };
@@ -230,9 +231,8 @@ Value BucketPadder::getPadded(Value value, ArrayRef<PaddingRule::Need> needs) {
     known = padded.try_emplace(value, Padded{pad(value, filling), {}}).first;
     known->second.fillings.assign(Shape(value).rank(), filling);
   }
-  SmallVector<PaddingRule::Need> missing = llvm::filter_to_vector(needs, [&](const PaddingRule::Need &need) {
-    return known->second.fillings[need.dim] != Filling(need.value);
-  });
+  SmallVector<PaddingRule::Need> missing = llvm::filter_to_vector(
+      needs, [&](const PaddingRule::Need &need) { return known->second.fillings[need.dim] != Filling(need.value); });
   return missing.empty() ? known->second.value : fill(value, missing);
 }
 
@@ -272,8 +272,9 @@ Value BucketPadder::frontOf(ArrayRef<Dim> sizes, Type element, double inside, do
   }
   piece.srcOffsets.push_back(0);
   auto one = RankedTensorType::get({1}, element);
-  auto content = isa<FloatType>(element) ? DenseElementsAttr::get(one, builder.getFloatAttr(element, inside))
-                                         : DenseElementsAttr::get(one, builder.getIntegerAttr(element, int64_t(inside)));
+  auto content = isa<FloatType>(element)
+                     ? DenseElementsAttr::get(one, builder.getFloatAttr(element, inside))
+                     : DenseElementsAttr::get(one, builder.getIntegerAttr(element, int64_t(inside)));
   Location loc = function.getLoc();
   auto constant = top::ConstantOp::create(builder, loc, one, content);
   return CopyOp::create(builder, loc, tensorType(largest, element), constant.getResult(),
@@ -292,10 +293,14 @@ Value BucketPadder::fill(Value value, ArrayRef<PaddingRule::Need> needs) {
   Type scalar = typeOf(value).getElementType();
   scalar = scalar.isUnsignedInteger() ? builder.getIntegerType(scalar.getIntOrFloatBitWidth()) : scalar;
   OpBuilder::InsertionGuard guard(builder);
-  Block *body = builder.createBlock(&map.getBody(), {}, {scalar, builder.getI1Type()}, {value.getLoc(), value.getLoc()});
+  Block *body =
+      builder.createBlock(&map.getBody(), {}, {scalar, builder.getI1Type()}, {value.getLoc(), value.getLoc()});
   double filling = needs.front().value;
-  TypedAttr attr = isa<FloatType>(scalar) ? TypedAttr(builder.getFloatAttr(scalar, filling))
-                                          : TypedAttr(IntegerAttr::get(scalar, APInt(scalar.getIntOrFloatBitWidth(), uint64_t(int64_t(filling)), false, /*implicitTrunc=*/true)));
+  TypedAttr attr =
+      isa<FloatType>(scalar)
+          ? TypedAttr(builder.getFloatAttr(scalar, filling))
+          : TypedAttr(IntegerAttr::get(scalar, APInt(scalar.getIntOrFloatBitWidth(), uint64_t(int64_t(filling)), false,
+                                                     /*implicitTrunc=*/true)));
   Value constant = arith::ConstantOp::create(builder, value.getLoc(), attr);
   Value select = arith::SelectOp::create(builder, value.getLoc(), body->getArgument(1), body->getArgument(0), constant);
   YieldOp::create(builder, value.getLoc(), select);

@@ -13,8 +13,8 @@ namespace tessera::device {
 /// The values that each symbol has in a bucket. Tensors are padded to the sizes of the largest values.
 using Bucket = llvm::DenseMap<mlir::Attribute, SizeRange>;
 
-/// The attribute of an op that keeps its symbolic sizes although its operands can be padded: the reason, as the end of a
-/// sentence about the op.
+/// The attribute of an op that keeps its symbolic sizes although its operands can be padded: the reason, as the end of
+/// a sentence about the op.
 inline constexpr llvm::StringLiteral kUnpaddedAttr = "device.unpadded";
 
 /// Returns true if a type or attribute of the op contains a size that is not a number.

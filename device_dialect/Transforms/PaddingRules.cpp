@@ -112,8 +112,8 @@ struct WindowDim {
 
 template <typename Op>
 WindowDim windowOf(Op op, size_t i, int64_t kernel) {
-  return {Shape(op.getX())[i + 2], Shape(op.getY())[i + 2], kernel, op.getStrides()[i], op.getDilations()[i],
-          op.getPads()[i]};
+  return {Shape(op.getX())[i + 2], Shape(op.getY())[i + 2], kernel,
+          op.getStrides()[i],      op.getDilations()[i],    op.getPads()[i]};
 }
 
 PaddingRule ofConv(ConvOp op) {
@@ -142,8 +142,9 @@ double extremeOf(Type element, bool smallest) {
     return smallest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   }
   unsigned bits = element.getIntOrFloatBitWidth();
-  APInt extreme = element.isUnsignedInteger() ? (smallest ? APInt::getMinValue(bits) : APInt::getMaxValue(bits))
-                                              : (smallest ? APInt::getSignedMinValue(bits) : APInt::getSignedMaxValue(bits));
+  APInt extreme = element.isUnsignedInteger()
+                      ? (smallest ? APInt::getMinValue(bits) : APInt::getMaxValue(bits))
+                      : (smallest ? APInt::getSignedMinValue(bits) : APInt::getSignedMaxValue(bits));
   return element.isUnsignedInteger() ? double(extreme.getZExtValue()) : double(extreme.getSExtValue());
 }
 
@@ -208,9 +209,8 @@ PaddingRule ofSoftmax(SoftmaxOp op) {
   }
   rule.needs = {{0, axis, -std::numeric_limits<double>::infinity()}};
   // In rows that are padding themselves, the result may be NaN.
-  bool hasPaddedRows = llvm::any_of(llvm::seq<size_t>(0, x.rank()), [&](size_t d) {
-    return d != axis && !x[d].isKnown();
-  });
+  bool hasPaddedRows =
+      llvm::any_of(llvm::seq<size_t>(0, x.rank()), [&](size_t d) { return d != axis && !x[d].isKnown(); });
   if (!hasPaddedRows && !op.getLog()) {
     rule.filled = {{0, axis, 0}};
   }
@@ -231,7 +231,8 @@ PaddingRule ofAttention(AttentionOp op) {
   Shape q = op.getQ(), k = op.getK(), v = op.getV();
   size_t rank = q.rank();
   bool fits = !op.getViews() && k.rank() >= 2 && v.rank() >= 2 && q[rank - 1].isKnown() && v.back().isKnown() &&
-              broadcasts(op.getK(), q, 2) && broadcasts(op.getV(), q, 2) && allBroadcast(op.getEpilogueOperands(), op.getY());
+              broadcasts(op.getK(), q, 2) && broadcasts(op.getV(), q, 2) &&
+              allBroadcast(op.getEpilogueOperands(), op.getY());
   if (!fits) {
     return reject("attends to heads of a size known at run time");
   }
@@ -296,8 +297,9 @@ PaddingRule ofCopy(CopyOp op, FillingOf fillingOf) {
         continue; // what the piece writes behind its real elements is padding of the result
       }
       int64_t from = piece.srcDims[d];
-      bool endsWithSource = from >= 0 && llvm::count(piece.srcDims, from) == 1 && piece.srcSteps[d] == 1 &&
-                            sameSize(piece.srcOffsets[from] + piece.sizes[d], Shape(op.getSources()[piece.source])[from]);
+      bool endsWithSource =
+          from >= 0 && llvm::count(piece.srcDims, from) == 1 && piece.srcSteps[d] == 1 &&
+          sameSize(piece.srcOffsets[from] + piece.sizes[d], Shape(op.getSources()[piece.source])[from]);
       if (!op.getFill() || !endsWithSource) {
         return reject("writes behind elements whose number is known at run time");
       }
