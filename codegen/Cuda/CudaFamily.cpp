@@ -221,7 +221,7 @@ llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipR
   return std::make_unique<CudaTarget>(std::move(*chip), std::move(description));
 }
 
-constexpr StringRef kFlags[] = {"chip_set", "tf32", "plan", "plan_out", "tune"};
+constexpr StringRef kFlags[] = {"chip_set", "tf32", "plan", "plan_out", "tune", "buckets", "beyond_buckets"};
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<CudaDialect, device::DeviceDialect, top::TopDialect, func::FuncDialect>();

@@ -365,7 +365,8 @@ void registerDialects(DialectRegistry &registry) {
   registerNpuModels(registry);
 }
 
-constexpr StringRef kFlags[] = {"report", "chip_set", "strict", "host_chip", "opt", "plan", "plan_out"};
+constexpr StringRef kFlags[] = {"report", "chip_set", "strict",  "host_chip",     "opt",
+                                "plan",   "plan_out", "buckets", "beyond_buckets"};
 
 } // namespace
 

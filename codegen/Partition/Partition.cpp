@@ -245,8 +245,8 @@ llvm::Error Partition::decide() {
     double seconds = problem.ops[number].seconds[decision.target[number]];
     subnet.target = decision.target[number], subnet.seconds += seconds;
     subnet.ops.push_back(op);
-    bool isPadding = device::hasOpenSizes(op) && !chips.front()->supportsSymbolicSizes() &&
-                     !op->hasAttr(device::kUnpaddedAttr);
+    bool isPadding =
+        device::hasOpenSizes(op) && !chips.front()->supportsSymbolicSizes() && !op->hasAttr(device::kUnpaddedAttr);
     if (subnet.target != 0 && !isPadding && !isa<device::ReshapeOp>(op)) { // views are free on every target
       moved.push_back({op, reasonOf(op, subnet.target, seconds), rejected.front().contains(op)});
     }

@@ -44,7 +44,8 @@ llvm::Expected<SmallVector<NamedSizes>> parse(StringRef text) {
   return found;
 }
 
-/// Returns the name of the dim that a symbol stands for, and the divisor of its sizes: for the symbol `h/32`, `h` and 32.
+/// Returns the name of the dim that a symbol stands for, and the divisor of its sizes: for the symbol `h/32`, `h`
+/// and 32.
 std::pair<StringRef, int64_t> dimOf(top::SizeSymbolAttr symbol) {
   auto [name, text] = symbol.getName().rsplit('/');
   int64_t divisor = 1;
@@ -76,6 +77,9 @@ llvm::Error checkSizes(const NamedSizes &sizes, top::SizeSymbolAttr symbol, func
 } // namespace
 
 llvm::Expected<device::Bucket> findBucket(func::FuncOp function, const BucketChoice &choice) {
+  if (choice.text.empty()) {
+    return device::Bucket();
+  }
   auto all = parse(choice.text);
   if (!all) {
     return all.takeError();
@@ -132,9 +136,10 @@ llvm::Error checkBuckets(func::FuncOp function, const device::Bucket &bucket) {
       names += (names.empty() ? "'" : "', '") + top::getDisplayName(op->getLoc());
     }
   });
-  return names.empty() ? llvm::Error::success()
-                       : top::unsupported("--buckets does not support sizes that a run computes, as those of " + names +
-                                          "'; compile for x86, or fix them with model_transform --input_values");
+  return names.empty()
+             ? llvm::Error::success()
+             : top::unsupported("--buckets does not support sizes that a run computes, as those of " + names +
+                                "'; fix them with model_transform --input_values, or choose a chip that runs any size");
 }
 
 } // namespace tessera::codegen

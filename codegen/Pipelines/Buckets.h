@@ -17,7 +17,7 @@ struct BucketChoice {
 
 /// Returns the range of each symbol of the function's arguments in the chosen bucket: from above the next smaller size
 /// of its name, or its own smallest value, to the size. Returns an error if the text does not list the sizes of each
-/// open dim, in ascending order and within its range.
+/// open dim, in ascending order and within its range. Without text, the bucket is empty.
 llvm::Expected<device::Bucket> findBucket(mlir::func::FuncOp function, const BucketChoice &choice);
 
 /// Returns an example of --buckets with two sizes of each open dim.

@@ -452,6 +452,34 @@ static llvm::Expected<func::FuncOp> findFunction(ModuleOp module, const DeployOp
   return function;
 }
 
+/// Quantises a part and lowers it to device ops, for the sizes of the bucket if there is one. A part of a known model
+/// is not lowered.
+static llvm::Error lowerPart(ModelPart &part, const std::optional<Quantization> &asked, const device::Bucket &bucket,
+                             const DeployOptions &options, const PhaseObserver &observer, DeployResult &result) {
+  quant::StripQDQ stripQDQ(part.function);
+  auto quantization = prepareModel(part.function, asked, options.inputsOutputs, observer, options.compile.observeIr);
+  if (!quantization) {
+    return quantization.takeError();
+  }
+  if (options.compile.observeIr) {
+    options.compile.observeIr(part.function->getParentOfType<ModuleOp>(), "prepared");
+  }
+  if (*quantization) {
+    result.quantization = joinReports(std::move(result.quantization), std::move(**quantization));
+  }
+  observer.begin("lower");
+  if (options.compile.instrument) {
+    instrument(part, stripQDQ, options.known, result);
+  }
+  if (result.isKnown) {
+    return llvm::Error::success();
+  }
+  if (llvm::Error error = lower(part.function, asked.has_value(), options)) {
+    return error;
+  }
+  return bucket.empty() ? llvm::Error::success() : pad(part.function, bucket, options);
+}
+
 llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &options, const PhaseObserver &observer) {
   llvm::Expected<func::FuncOp> function = findFunction(module, options);
   if (!function) {
@@ -478,38 +506,16 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (asked) {
     asked->options.splitWeights = !options.compile.instrument, asked->isChecked = isSplit;
   }
-  device::Bucket bucket;
-  if (!options.bucket.text.empty()) {
-    llvm::Expected<device::Bucket> found = findBucket(*function, options.bucket);
-    if (!found) {
-      return found.takeError();
-    }
-    bucket = std::move(*found);
+  llvm::Expected<device::Bucket> bucket = findBucket(*function, options.bucket);
+  if (!bucket) {
+    return bucket.takeError();
   }
   for (ModelPart &part : *parts) {
-    quant::StripQDQ stripQDQ(part.function);
-    auto quantization = prepareModel(part.function, asked, options.inputsOutputs, observer, options.compile.observeIr);
-    if (!quantization) {
-      return quantization.takeError();
-    }
-    if (options.compile.observeIr) {
-      options.compile.observeIr(part.function->getParentOfType<ModuleOp>(), "prepared");
-    }
-    if (*quantization) {
-      result.quantization = joinReports(std::move(result.quantization), std::move(**quantization));
-    }
-    observer.begin("lower");
-    if (options.compile.instrument) {
-      instrument(part, stripQDQ, options.known, result);
+    if (llvm::Error error = lowerPart(part, asked, *bucket, options, observer, result)) {
+      return std::move(error);
     }
     if (result.isKnown) {
       return result;
-    }
-    if (llvm::Error error = lower(part.function, asked.has_value(), options)) {
-      return std::move(error);
-    }
-    if (llvm::Error error = bucket.empty() ? llvm::Error::success() : pad(part.function, bucket, options)) {
-      return std::move(error);
     }
   }
   holder.reset(); // subnets hold their own copies from here on

@@ -63,6 +63,7 @@ public:
 
   void run() {
     narrowSymbols();
+    findDependents();
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
       builder.setInsertionPoint(&op);
       if (op.hasTrait<OpTrait::IsTerminator>()) {
@@ -74,6 +75,7 @@ public:
     for (Operation *op : llvm::reverse(replaced.getArrayRef())) {
       op->erase();
     }
+    hoistPreparation();
   }
 
 private:
@@ -84,6 +86,8 @@ private:
   };
 
   void narrowSymbols();
+  void findDependents();
+  void hoistPreparation();
   void visit(Operation *op);
   void keep(Operation *op);
   bool tryPadding(Operation *op, std::string &reason);
@@ -107,6 +111,7 @@ private:
   llvm::DenseMap<Value, Padded> padded;   ///< by value of the original function
   llvm::DenseMap<Value, Value> cutValues; ///< results of replaced ops with their real sizes
   llvm::SetVector<Operation *> replaced;
+  llvm::DenseSet<Operation *> dependsOnInputs;
 };
 
 void BucketPadder::narrowSymbols() {
@@ -121,6 +126,30 @@ void BucketPadder::narrowSymbols() {
   function.walk([&](Operation *op) { replaceIn(op, narrow); });
   function.setType(FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(),
                                      function.getBody().front().getTerminator()->getOperandTypes()));
+}
+
+/// Moves what does not depend on the inputs to the beginning, so that the host computes it before the chip starts.
+void BucketPadder::hoistPreparation() {
+  findDependents();
+  Block &block = function.getBody().front();
+  Operation *first = &block.front();
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!dependsOnInputs.contains(&op) && !op.hasTrait<OpTrait::IsTerminator>()) {
+      &op == first ? void(first = op.getNextNode()) : op.moveBefore(first);
+    }
+  }
+}
+
+void BucketPadder::findDependents() {
+  dependsOnInputs.clear();
+  for (Operation &op : function.getBody().front()) {
+    bool isDependent = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return isa<BlockArgument>(operand) || dependsOnInputs.contains(operand.getDefiningOp());
+    });
+    if (isDependent) {
+      dependsOnInputs.insert(&op);
+    }
+  }
 }
 
 /// Returns true if no size of |type| exceeds the one it has for the largest symbols.
@@ -141,12 +170,14 @@ Filling BucketPadder::fillingOf(Value value, unsigned dim) const {
 }
 
 void BucketPadder::visit(Operation *op) {
+  // The host computes what depends on sizes alone. Copies of constants do not depend on them in the end.
+  bool usesInputs = dependsOnInputs.contains(op);
   std::string reason;
-  if (tryPadding(op, reason)) {
+  if ((usesInputs || isa<CopyOp, ReshapeOp>(op)) && tryPadding(op, reason)) {
     replaced.insert(op);
     return;
   }
-  if (llvm::any_of(op->getOperandTypes(), isOpenType)) { // others only look up data that depends on sizes
+  if (usesInputs) {
     op->setAttr(kUnpaddedAttr, builder.getStringAttr(reason));
   }
   keep(op);

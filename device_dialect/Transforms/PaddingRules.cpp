@@ -148,13 +148,13 @@ double extremeOf(Type element, bool smallest) {
   return element.isUnsignedInteger() ? double(extreme.getZExtValue()) : double(extreme.getSExtValue());
 }
 
-/// Returns true if a filling with |value| is exact: fillings are doubles.
-bool canHold(Type element) { return isa<FloatType>(element) || element.getIntOrFloatBitWidth() <= 32; }
+/// Returns true if a double can hold the extremes of a type.
+bool canHoldExtremes(Type element) { return isa<FloatType>(element) || element.getIntOrFloatBitWidth() <= 32; }
 
 PaddingRule ofPool(PoolOp op) {
   Shape x = op.getX();
   Type element = getElementTypeOrSelf(op.getX());
-  if (!x[1].isKnown() || !canHold(element) || !allBroadcast(op.getExtras(), op.getY())) {
+  if (!x[1].isKnown() || !canHoldExtremes(element) || !allBroadcast(op.getExtras(), op.getY())) {
     return reject("pools channels of a size known at run time");
   }
   PaddingRule rule;
@@ -168,6 +168,31 @@ PaddingRule ofPool(PoolOp op) {
     rule.needs.push_back({0, unsigned(i + 2), extremeOf(element, /*smallest=*/true)});
   }
   return rule;
+}
+
+/// Returns the value that a scalar region of one argument yields for |input|; none if it cannot be folded.
+std::optional<double> evaluate(Region &region, double input) {
+  Block &block = region.front();
+  llvm::DenseMap<Value, Attribute> values;
+  auto attributeOf = [](Type type, double number) -> Attribute {
+    return isa<FloatType>(type) ? Attribute(FloatAttr::get(type, number)) : IntegerAttr::get(type, int64_t(number));
+  };
+  values[block.getArgument(0)] = attributeOf(block.getArgument(0).getType(), input);
+  for (Operation &op : block.without_terminator()) {
+    SmallVector<Attribute> operands = llvm::map_to_vector(op.getOperands(), [&](Value each) { return values[each]; });
+    SmallVector<OpFoldResult> results;
+    if (failed(op.fold(operands, results)) || results.size() != 1) {
+      return std::nullopt;
+    }
+    auto same = dyn_cast<Value>(results[0]);
+    values[op.getResult(0)] = same ? values[same] : cast<Attribute>(results[0]);
+  }
+  Attribute yielded = values[block.getTerminator()->getOperand(0)];
+  if (auto number = dyn_cast_or_null<FloatAttr>(yielded)) {
+    return number.getValueAsDouble();
+  }
+  auto number = dyn_cast_or_null<IntegerAttr>(yielded);
+  return number ? std::optional(double(number.getValue().getSExtValue())) : std::nullopt;
 }
 
 /// Returns the value that does not change a reduction.
@@ -192,10 +217,15 @@ PaddingRule ofReduce(ReduceOp op) {
     if (x[axis].isKnown()) {
       continue;
     }
-    if (!op.getPrologue().empty() || !canHold(element)) {
-      return reject("reduces dim " + llvm::Twine(axis) + " after a computation on its elements");
+    bool isOfExtremes = op.getKind() == ReduceKind::max || op.getKind() == ReduceKind::min;
+    if (isOfExtremes && !canHoldExtremes(element)) {
+      return reject("finds an extreme of 64-bit integers along dim " + llvm::Twine(axis));
     }
-    rule.needs.push_back({0, unsigned(axis), identityOf(op.getKind(), element)});
+    double identity = identityOf(op.getKind(), element);
+    if (!op.getPrologue().empty() && evaluate(op.getPrologue(), identity) != identity) {
+      return reject("reduces dim " + llvm::Twine(axis) + " after a computation that changes the padding");
+    }
+    rule.needs.push_back({0, unsigned(axis), identity});
   }
   return allBroadcast(op.getExtras(), op.getY()) ? rule : reject("broadcasts a size known at run time");
 }
@@ -255,10 +285,7 @@ PaddingRule ofAttention(AttentionOp op) {
   } else {
     rule.needsKeyMask = hasOpenKeys;
   }
-  if (hasOpenKeys && op.isOfIntegers()) {
-    return reject("is an attention of integers with a number of keys known at run time");
-  }
-  if (hasOpenKeys) { // a factor of 0 does not hide NaN
+  if (hasOpenKeys && !op.isOfIntegers()) { // a factor of 0 does not hide NaN
     rule.needs.push_back({1, keys, 0});
     rule.needs.push_back({2, unsigned(v.rank() - 2), 0});
   }
@@ -428,7 +455,7 @@ PaddingRule paddingRuleOf(Operation *op, FillingOf fillingOf) {
       .Case([](LutOp) { return PaddingRule(); })
       .Case([](ArgReduceOp each) { return alongAxis(each); })
       .Case([](TopKOp each) { return alongAxis(each); })
-      .Case([](CumSumOp each) { return alongAxis(each); })
+      .Case([](CumSumOp each) { return each.getReverse() ? alongAxis(each) : PaddingRule(); })
       .Case([](ResizeOp each) { return ofResize(each); })
       .Case([](RecurrentOp each) { return ofRecurrent(each); })
       .Default([](Operation *) { return reject("computes with sizes known at run time"); });

@@ -16,7 +16,10 @@ def print_report(report: Report, info: dict[str, Any], chip: str) -> None:
     result."""
     subnets, ops = info["subnets"], info["host_ops"]
     if not ops:
-        report.say(f"partition: {chip} runs all {sum(subnet['ops'] for subnet in subnets)} ops; none run on the host")
+        on_chip = sum(subnet["ops"] for subnet in subnets if subnet["device"] != "host")
+        pads = any(subnet["device"] == "host" for subnet in subnets)
+        rest = "the host pads inputs to the bucket and cuts outputs" if pads else "none run on the host"
+        report.say(f"partition: {chip} runs all {on_chip} ops; {rest}")
         return
     rows = [("subnet", "runs on", "ops", "MACs", "reads KiB", "writes KiB", "us")]
     rows += [

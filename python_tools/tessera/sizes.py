@@ -94,3 +94,10 @@ def inputs_at(specs: Sequence[InputSpec], stage: Mapping[str, Any], at: str | No
     values = evaluate(stage, parse_at(at, stage) if at else {})
     tensors = {tensor["name"]: tensor for tensor in stage["tensors"] if tensor["role"] in ("Input", "State")}
     return [spec.at(tuple(shape_at(tensors[spec.name], values))) for spec in specs]
+
+
+def smallest(specs: Sequence[InputSpec], stage: Mapping[str, Any]) -> list[InputSpec]:
+    """Returns the inputs of a stage in their smallest shapes."""
+    values = evaluate(stage, {}, default="min")
+    tensors = {tensor["name"]: tensor for tensor in stage["tensors"] if tensor["role"] == "Input"}
+    return [spec.at(tuple(shape_at(tensors[spec.name], values))) for spec in specs]

@@ -70,7 +70,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     precision.add_flags(parser)
     _add_check(parser)
     args = parser.add_common().parse_args(argv)
-    args.mlir = args.mlirs[0]
+    args.mlir, args.bucket = args.mlirs[0], None
     return args
 
 
@@ -96,6 +96,17 @@ def _add_planning(parser: Parser) -> None:
     add(
         "host_chip",
         f"the {HOST} variant that the host's part is compiled for (default: this machine's best)",
+        metavar="CHIP",
+    )
+    add(
+        "buckets",
+        "for a model with open dims: the sizes to which a run pads them, one stage for each combination; a run takes "
+        "the smallest that fits",
+        metavar="NAME=N,N,...",
+    )
+    add(
+        "beyond_buckets",
+        f"with --buckets: also compile a stage for {HOST} (or one of its variants), which runs all larger sizes",
         metavar="CHIP",
     )
     add(
@@ -231,8 +242,12 @@ def reject_unsupported(args: argparse.Namespace) -> None:
     precision.check_usage(args)
     if args.group_size is not None and (args.group_size < 16 or args.group_size % 16):
         raise usage_error(f"--group_size {args.group_size}: expected a multiple of 16")
-    if len(args.mlirs) > 1:
+    if len(args.mlirs) > 1 or args.buckets:
         _reject_for_several(args)
+    if args.beyond_buckets and targets().family(args.beyond_buckets) != targets().family(HOST):
+        raise usage_error(f"--beyond_buckets {args.beyond_buckets}: expected {HOST} or one of its variants")
+    if args.beyond_buckets and not args.buckets:
+        raise usage_error("--beyond_buckets needs --buckets")
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference requires the --test_input from which it was computed")
     if args.skip_validation and (args.test_input or args.test_reference or args.layers):
@@ -280,10 +295,13 @@ def _reject_for_f32(args: argparse.Namespace) -> None:
 
 def _reject_for_several(args: argparse.Namespace) -> None:
     """Rejects flags that apply to a single model."""
+    if args.buckets and len(args.mlirs) > 1:
+        raise usage_error("--buckets is for one model with open dims; --mlir names several")
     for flag in ("device_mlir", "dump_ir", "plan", "plan_out", "tune", "target", "test_input", "test_reference"):
         if getattr(args, flag):
             raise TesseraError(
-                f"--{flag} is for a single model; --mlir names {len(args.mlirs)}",
+                f"--{flag} is for a single model; "
+                + ("--buckets compiles several" if args.buckets else f"--mlir names {len(args.mlirs)}"),
                 ExitCode.USAGE,
                 hint="deploy each one separately, then run: model_tool combine A.bmodel B.bmodel -o OUT.bmodel",
             )

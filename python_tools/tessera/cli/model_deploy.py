@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import advice, bmodel, compare, exactness, families, inputs, partition, safetensors_io, stages
+from .. import advice, bmodel, compare, exactness, families, inputs, partition, safetensors_io, sizes, stages
 from .. import tolerances, top_model, verdict
 from ..background import Background
 from ..calibration import sample
@@ -23,6 +23,7 @@ from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import load_npz, require_file, staging_folder, write_text
 from ..precision.cost import share_of_f32
+from ..programs import read_model
 from ..progress import command, Report
 from ..scratch import scratch_folder
 from ..top_model import TopModel
@@ -30,6 +31,7 @@ from . import precision
 from .common import Context, run_command
 from .output_check import Tested, judge, measure_outputs, warn_by_table
 from .deploy_arguments import NAME, parse, reject_unsupported
+from .deploy_variants import Variant, variants
 from .single_check import check_each_op
 from .wide_input import check_wide_input
 
@@ -49,14 +51,18 @@ def work(context: Context) -> None:
     for flag in ("device_mlir", "plan_out"):
         if getattr(args, flag):
             setattr(args, flag, str(context.outputs.path(getattr(args, flag))))
-    several = len(args.mlirs) > 1
+    stages_wanted = variants(args)
+    several = len(stages_wanted) > 1
     report.total = (
-        (2 if args.skip_validation else 5 if args.quantize == "F32" else 6) * len(args.mlirs)
+        (2 if args.skip_validation else 5 if args.quantize == "F32" else 6) * len(stages_wanted)
         + (2 if args.target else 0)
         + several
         + bool(args.tune)
     )
-    missed = _deploy_stages(context, staged, tolerance) if several else _deploy(context, staged, tolerance)
+    with stages_wanted[0].applied(args):
+        missed = None if several else _deploy(context, staged, tolerance)
+    if several:
+        missed = _deploy_stages(context, stages_wanted, staged, tolerance)
     report.finish(
         [
             command(
@@ -72,31 +78,36 @@ def work(context: Context) -> None:
         raise missed
 
 
-def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance) -> TesseraError | None:
-    """Deploys and checks each model, then combines all in one file. Returns the error of the first model outside its
+def _deploy_stages(
+    context: Context, wanted: Sequence[Variant], output: Path, tolerance: compare.Tolerance
+) -> TesseraError | None:
+    """Deploys and checks each stage, then combines all in one file. Returns the error of the first stage outside its
     tolerance; the file is written all the same, as for a single model."""
     args, report = context.args, context.report
     info: list[dict[str, object]] = []
     missed: TesseraError | None = None
     folder, looked_at = args.report, args.layers
     with staging_folder(output) as staging:
-        files = [staging / f"{output.stem}-{index}.bmodel" for index in range(len(args.mlirs))]
-        for index, (args.mlir, file) in enumerate(zip(args.mlirs, files)):
+        files = [staging / f"{output.stem}-{index}.bmodel" for index in range(len(wanted))]
+        for index, (stage, file) in enumerate(zip(wanted, files)):
             before = set(context.result)
-            report.say(f"{args.mlir}:")
+            report.say(f"{stage.name}:")
             args.report = folder and str(Path(folder) / f"stage-{index}")
             args.layers = looked_at and str(Path(looked_at) / f"stage-{index}")
             try:
-                _deploy(context, file, tolerance)
+                with stage.applied(args):
+                    _deploy(context, file, tolerance)
             except TesseraError as outside:
                 if outside.code != ExitCode.ACCURACY:
                     raise
-                report.warn(f"{args.mlir}: {outside}")
+                report.warn(f"{stage.name}: {outside}")
                 missed = missed or outside
             result = {key: context.result.pop(key) for key in list(context.result) if key not in before}
-            info.append({"mlir": args.mlir, **result.pop("model"), **result})
+            info.append(
+                {"stage": stage.name, "mlir": stage.changes.get("mlir", args.mlir), **result.pop("model"), **result}
+            )
         with report.step("combine") as step:
-            shared = stages.combine(files, output, report, args.mlirs)
+            shared = stages.combine(files, output, report, [stage.name for stage in wanted])
             taken, stored = (sum(entry[key] for entry in shared) for key in ("constant_bytes", "new_bytes"))
             step.note = (
                 f"{output.stat().st_size / 1e6:.2f} MB of {sum(file.stat().st_size for file in files) / 1e6:.2f} MB"
@@ -224,6 +235,7 @@ def _deploy_flags(args: argparse.Namespace) -> list[str]:
     for change in args.chip_set:
         extra += ["--chip-set", change]
     extra += ["--tf32"] * args.tf32 + ["--strict"] * args.strict
+    extra += ["--buckets", args.buckets, "--bucket", str(args.bucket)] if args.buckets else []
     return extra + (["--host-chip", args.host_chip] if args.host_chip else [])
 
 
@@ -235,7 +247,8 @@ def _reference_meanwhile(context: Context, model: TopModel) -> Iterator[Referenc
     """Evaluates the Top reference during the block; yields its inputs, their description and the future tensors. None
     if nothing has to be evaluated, or if the inputs are known only from the finished .bmodel."""
     args = context.args
-    if args.skip_validation or args.test_reference or args.fuse_preprocess or not bmodel.can_run(args.chip):
+    needs_file = args.test_reference or args.fuse_preprocess or args.buckets
+    if args.skip_validation or needs_file or not bmodel.can_run(args.chip):
         yield None
         return
     arrays, what = _test_input(args, model.inputs, [state.input for state in model.states])
@@ -334,6 +347,8 @@ def _check(
     """Runs the reference and the .bmodel on the same input and compares all tensors that both have."""
     args = context.args
     net = bmodel.open_net(output, args.threads)
+    if args.buckets:
+        net.inputs = sizes.smallest(net.inputs, read_model(output)["nets"][0]["stages"][0])
     given, what = meanwhile[:2] if meanwhile else _test_input(args, net.inputs, net.states)
     arrays = _as_top_inputs(model, net, given)
     reference = _reference_tensors(context, model, arrays, meanwhile, what)
@@ -414,7 +429,7 @@ def _rerun(model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) ->
 def _check_wide_input(context: Context, model: TopModel, net: bmodel.Net) -> None:
     """Checks the visible ops of a float model on inputs of any magnitude."""
     args = context.args
-    if args.fuse_preprocess:
+    if args.fuse_preprocess or args.buckets:
         return
 
     def run(arrays: Mapping[str, np.ndarray], put: Callable[[str, np.ndarray], None]) -> None:
