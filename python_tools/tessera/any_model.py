@@ -14,6 +14,7 @@ from .files import require_file
 from .inputs import InputSpec
 from .preprocess import Preprocess
 from .progress import Report
+from .sizes import inputs_at, smallest_batch
 
 Runner = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
@@ -52,10 +53,12 @@ def open_model(
     every_tensor: bool = False,
     shapes: Mapping[str, Sequence[int]] | None = None,
     chip: str | None = None,
+    at: str | None = None,
 ) -> AnyModel:
     """Opens a model file. shapes: by input; fixes the dims that an .onnx leaves open (default 1), or selects the stage
-    of a .bmodel with several (default: the first). chip: selects a .bmodel's stage by chip. Raises TesseraError if the
-    file cannot be used."""
+    of a .bmodel with several (default: the first). chip: selects a .bmodel's stage by chip. at: fixes the sizes that
+    a .bmodel leaves open, as --at does; "": the smallest batch, and the largest of all others. Raises TesseraError if
+    the file cannot be used."""
     path = require_file(path, "model")
     if path.suffix == ".bmodel":
         net = bmodel.open_net(path, threads, chip)
@@ -64,7 +67,11 @@ def open_model(
         run: Runner = net.run
         if every_tensor:
             run = net.run_every_tensor
-        return AnyModel(path, tuple(net.inputs), tuple(net.outputs), run, (), net.stage, net.origins, tuple(net.states))
+        given = net.inputs
+        if at is not None and (at or any(spec.open_dims for spec in given)):
+            stage = net.described()
+            given = inputs_at(given, stage, at) if at else smallest_batch(given, stage)
+        return AnyModel(path, tuple(given), tuple(net.outputs), run, (), net.stage, net.origins, tuple(net.states))
     if path.suffix == ".mlir":
         top = top_model.open_top(path, report)
         return AnyModel(

@@ -12,6 +12,7 @@ from .errors import ExitCode, TesseraError
 from .files import require_file
 from .inputs import InputSpec, check_inputs
 from .preprocess import Preprocess
+from .programs import read_model
 from .safetensors_io import from_bfloat16, to_bfloat16
 from .targets import targets
 
@@ -67,6 +68,11 @@ class Net:
     def number(self) -> int:
         """Index of the selected stage in the net."""
         return int(self._net.stage)
+
+    def described(self) -> dict[str, Any]:
+        """Returns the selected stage as read_model() describes it."""
+        stage: dict[str, Any] = read_model(self._path)["nets"][0]["stages"][self.number]
+        return stage
 
     def _look(self) -> None:
         """Records the stage's inputs and outputs."""

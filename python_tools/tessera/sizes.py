@@ -5,6 +5,7 @@ A stage is given as read_model() returns it.
 """
 from __future__ import annotations
 
+import argparse
 from typing import Any, Callable, Mapping, Sequence
 
 from .errors import TesseraError
@@ -51,6 +52,22 @@ def parse_at(text: str, stage: Mapping[str, Any], flag: str = "--at") -> dict[st
     return sizes
 
 
+def add_at(parser: argparse._ActionsContainer, what: str) -> None:
+    """Adds the flag --at, a list of sizes. what: what has these sizes."""
+    parser.add_argument(
+        "--at",
+        metavar="SIZES",
+        nargs="+",
+        default=[],
+        help=f"{what}: batch=3,h=64 (default: the largest); several are listed in a table",
+    )
+
+
+def named_at(name: str, at: str) -> str:
+    """Returns text like "m.bmodel at batch=3"; only the name if there is no choice of sizes."""
+    return f"{name} at {at}" if at else name
+
+
 def evaluate(stage: Mapping[str, Any], sizes: Mapping[str, int], default: str = "max") -> list[int]:
     """Returns the value of every dim slot. A size that is not in `sizes` has its `default`: "min", "likely", "max"."""
     values: list[int] = []
@@ -88,16 +105,30 @@ def shape_text(tensor: Mapping[str, Any], stage: Mapping[str, Any]) -> str:
     return "x".join(dims) or "scalar"
 
 
-def inputs_at(specs: Sequence[InputSpec], stage: Mapping[str, Any], at: str | None) -> list[InputSpec]:
-    """Returns inputs and states of a stage in the shapes that the value of --at gives them; None: in their largest
-    shapes."""
-    values = evaluate(stage, parse_at(at, stage) if at else {})
-    tensors = {tensor["name"]: tensor for tensor in stage["tensors"] if tensor["role"] in ("Input", "State")}
+def smallest_batch(specs: Sequence[InputSpec], stage: Mapping[str, Any]) -> list[InputSpec]:
+    """Returns the inputs of a stage for one sample: open first dims have their smallest size, all others their
+    largest."""
+    tensors = _inputs_of(stage)
+    first = {tensors[spec.name]["shape"][0]["slot"] for spec in specs if spec.shape}
+    least = {dim["name"]: dim["min"] for slot, dim in enumerate(stage.get("dims", [])) if slot in first}
+    return _with_values(specs, stage, evaluate(stage, least))
+
+
+def _with_values(specs: Sequence[InputSpec], stage: Mapping[str, Any], values: list[int]) -> list[InputSpec]:
+    tensors = _inputs_of(stage)
     return [spec.at(tuple(shape_at(tensors[spec.name], values))) for spec in specs]
 
 
 def smallest(specs: Sequence[InputSpec], stage: Mapping[str, Any]) -> list[InputSpec]:
     """Returns the inputs of a stage in their smallest shapes."""
-    values = evaluate(stage, {}, default="min")
-    tensors = {tensor["name"]: tensor for tensor in stage["tensors"] if tensor["role"] == "Input"}
-    return [spec.at(tuple(shape_at(tensors[spec.name], values))) for spec in specs]
+    return _with_values(specs, stage, evaluate(stage, {}, default="min"))
+
+
+def _inputs_of(stage: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {tensor["name"]: tensor for tensor in stage["tensors"] if tensor["role"] in ("Input", "State")}
+
+
+def inputs_at(specs: Sequence[InputSpec], stage: Mapping[str, Any], at: str) -> list[InputSpec]:
+    """Returns inputs and states of a stage in the shapes that a value of --at gives them; "": in their largest
+    shapes."""
+    return _with_values(specs, stage, evaluate(stage, parse_at(at, stage) if at else {}))

@@ -340,3 +340,39 @@ def test_run_at(tmp_path: Path) -> None:
     assert all(row["comparison"]["passed"] for row in result["sizes"]) and result["verdict"] == "PASS"
     both = run_tool(*run, "--at", "batch=1", "--input", "x.npz")
     assert both.returncode == 2 and "--at is for random input" in both.stdout + both.stderr
+
+
+def test_tools_at(tmp_path: Path) -> None:
+    """accuracy, bench, estimate and report take several sizes; a picture task takes the smallest batch by default."""
+    path = tmp_path / "n.onnx"
+    save(path, relu_add(), ["batch", 3, "h", 8], 4)
+    bmodel = compile_at(tmp_path, "n", "--dims", "batch=2..8,h=2..64:2")
+    (tmp_path / "s.py").write_text(
+        "import math\n\ndef score(model, data):\n    return math.prod(model.inputs[0].shape)\n"
+    )
+
+    def told(*arguments: object) -> Any:
+        return json.loads(check(run_tool("tessera", *arguments, "--json")))
+
+    at = ("--at", "batch=3,h=10", "batch=2")
+    scorer = ("--scorer", tmp_path / "s.py", "--data", "x")
+    rows = told("accuracy", bmodel, *scorer, *at)["models"]
+    assert [row["at"] for row in rows] == [*at[1:]]
+    assert [next(iter(row["figures"].values())) for row in rows] == [3 * 3 * 10 * 8, 2 * 3 * 64 * 8]
+    assert next(iter(told("accuracy", bmodel, *scorer)["models"][0]["figures"].values())) == 2 * 3 * 64 * 8
+
+    bench = told("bench", bmodel, *at, "--seconds", 0.1, "--warm", 0.1, "--ops")["bench"]
+    assert [(row["name"], row["at"]) for row in bench["results"]] == [(f"tessera at {each}", each) for each in at[1:]]
+    assert [step["of_bound"] for step in bench["ops"]["tessera at batch=2"]["steps"]] == [None]
+
+    estimates = told("estimate", path, "--chip", "npu-base", "--quantize", "F32", *at, "--dims", "h=64")["estimates"]
+    times = [row["report"]["microseconds"] for row in estimates]
+    assert [row["at"] for row in estimates] == [*at[1:]] and times[0] < times[1]
+    late = run_tool("tessera", "estimate", next(tmp_path.glob("*.mlir")), *at)
+    assert late.returncode == 2 and "the sizes of a NAME_top.mlir were chosen" in late.stdout + late.stderr
+
+    check(run_tool("tessera", "report", bmodel, *at, "--measure", 1, "-o", tmp_path / "r.html"))
+    page = (tmp_path / "r.html").read_text()
+    assert all(f"{bmodel.name} at {each}" in page for each in at[1:]) and "3,3,10,8" in page.replace(" ", "")
+    outside = run_tool("tessera", "report", bmodel, "--at", "batch=1", "-o", tmp_path / "r.html")
+    assert outside.returncode == 1 and "batch=1 is not possible" in outside.stdout + outside.stderr

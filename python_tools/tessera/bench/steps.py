@@ -59,11 +59,13 @@ def measure(
     path: Path, dump: Mapping[str, Any], inputs: Mapping[str, np.ndarray], threads: int, runs: int = RUNS
 ) -> dict[str, Any]:
     """Returns the machine's rates, and for each step the best time over `runs` in microseconds, the bound, and their
-    ratio. dump: the file as printed by bmodel-dump."""
+    ratio. Products and bytes of a file with open sizes are those of the largest sizes, so at others the bounds are
+    unknown: None. dump: the file as printed by bmodel-dump."""
     net, machine = bmodel.open_net(path, threads), Machine.measured(threads)
     net.use({name: array.shape for name, array in inputs.items()})
     stage = dump["nets"][0]["stages"][net.number]
     types, amx = _types(stage), _uses_amx(stage)
+    largest = all(inputs[spec.name].shape == spec.shape for spec in net.inputs)
     steps = []
     for step in net.profile(inputs, runs):
         seconds = step.min_ns / 1e9
@@ -76,9 +78,9 @@ def measure(
                 "flops": step.flops,
                 "bytes": step.bytes,
                 "us": seconds * 1e6,
-                "bound_us": bound * 1e6,
-                "of_bound": bound / seconds if seconds else None,
-                "bound": by,
+                "bound_us": bound * 1e6 if largest else None,
+                "of_bound": bound / seconds if largest and seconds else None,
+                "bound": by if largest else "",
             }
         )
     return {"products_per_second": dict(machine.products), "bytes_per_second": dict(machine.reads), "steps": steps}
@@ -97,19 +99,26 @@ def _types(stage: Mapping[str, Any]) -> list[str]:
 
 
 def table(info: Mapping[str, Any]) -> str:
-    """Formats the steps that lose most time against their bound; the last row is the sum over all steps."""
+    """Formats the steps that lose most time against their bound, or take most if it is unknown; the last row is the sum
+    over all steps."""
     steps: Sequence[Mapping[str, Any]] = info["steps"]
-    first = sorted(steps, key=lambda step: step["bound_us"] - step["us"])[:SHOWN]
+    first = sorted(steps, key=lambda step: (step["bound_us"] or 0.0) - step["us"])[:SHOWN]
     rows = [("step", "op", "us", "bound us", "% of bound", "by", "node")]
     rows += [
-        (str(s["step"]), s["device_op"][:32], f"{s['us']:.1f}", f"{s['bound_us']:.1f}", _percent(s["of_bound"]),
+        (str(s["step"]), s["device_op"][:32], f"{s['us']:.1f}", _microseconds(s["bound_us"]), _percent(s["of_bound"]),
          s["bound"], (s["nodes"] or [""])[0][:40])
         for s in first
     ]  # fmt: skip
-    time, least = (sum(step[key] for step in steps) for key in ("us", "bound_us"))
-    rows.append((f"all {len(steps)}", "", f"{time:.1f}", f"{least:.1f}", _percent(least / time if time else None),
-                 "", ""))  # fmt: skip
+    time = sum(step["us"] for step in steps)
+    known = all(step["bound_us"] is not None for step in steps)
+    least = sum(step["bound_us"] for step in steps) if known else None
+    share = _percent(least / time if least is not None and time else None)
+    rows.append((f"all {len(steps)}", "", f"{time:.1f}", _microseconds(least), share, "", ""))
     return compare.align(rows, right=(2, 3, 4))
+
+
+def _microseconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
 
 
 def _percent(share: float | None) -> str:

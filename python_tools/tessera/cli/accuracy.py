@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from .. import any_model, compare
 from ..any_model import AnyModel
 from ..errors import ExitCode, TesseraError, usage_error
+from ..sizes import add_at, named_at
 from ..tasks import TASKS
 from ..tasks.detection_heads import DECODER_FUNCTION
 from ..tasks.scale import DECLARATION, Loss, Scale, serious_warning
@@ -72,6 +74,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "against the first",
     )
     verb.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
+    add_at(verb, "sizes of the inputs, for models with open sizes")
     return verb
 
 
@@ -98,45 +101,68 @@ def work(context: Context) -> None:
         raise usage_error("--threads and --input_num must be at least 1")
     if args.max_drop is not None and len(args.models) < 2:
         raise usage_error("--max_drop requires at least two models; the others are compared with the first")
-    report.total = len(args.models) + 1
-    with report.step("open models"):
-        models = open_models(context)
+    sizes = args.at or [""]
+    report.total = (len(args.models) + 1) * len(sizes)
+    scores = [each for at in sizes for each in score(context, at)]
+    report.say(_table(scores))
+    for each in scores:
+        text = "" if each.is_first else serious_warning(named_at(str(each.path), each.at), each.loss, each.figure)
+        if text:
+            report.warn(text)
+    report.finish([])
+    lost = [each for each in scores if args.max_drop is not None and not each.loss.points <= args.max_drop]
+    if lost:
+        first = lost[0]
+        raise TesseraError(
+            f"{first.name} loses {first.loss.points:.3f} points of {first.figure} against {args.models[0]} "
+            f"({first.loss}); allowed: {args.max_drop:g}",
+            ExitCode.ACCURACY,
+            details=[f"{each.name} loses {each.loss.points:.3f}: {each.loss}" for each in lost[1:]],
+        )
+
+
+@dataclass(frozen=True)
+class Score:
+    """The figures of a model, and its loss of one of them against the first model."""
+
+    path: Path
+    at: str
+    figures: dict[str, float]
+    figure: str
+    loss: Loss
+    is_first: bool
+
+    @property
+    def name(self) -> str:
+        return named_at(self.path.name, self.at)
+
+
+def score(context: Context, at: str) -> list[Score]:
+    """Scores all models at sizes of --at, and adds them to what --json prints."""
+    args, report = context.args, context.report
+    with report.step(named_at("open models", at)):
+        models = open_models(context, at)
     scorer = make_scorer(args.task, args.scorer, args.data, args.input_num, models[0], report.warn, args.decoder)
     rows: list[dict[str, float]] = []
     for model in models:
-        with report.step(f"score {model.path.name}") as step:
+        with report.step(f"score {named_at(model.path.name, at)}") as step:
             figures = scorer.score(model)
             step.note = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
             rows.append(figures)
     figure = scorer.figure or next(iter(rows[0]))
-    losses = _losses(context, scorer, rows, figure)
-    context.result["models"] = [
-        {"file": str(model.path), "figures": row, "drop_points": loss.points}
-        for model, row, loss in zip(models, rows, losses)
+    scores = [
+        Score(model.path, at, row, figure, loss, model is models[0])
+        for model, row, loss in zip(models, rows, _losses(context, scorer, rows, figure))
     ]
-    for entry, model in zip(context.result["models"], models):
-        if model.path in scorer.errors:
-            entry["output_error"] = scorer.errors[model.path].as_dict()
-    report.say(_table(models, rows, figure, losses))
-    for model in models[1:]:
-        if model.path in scorer.errors:
-            report.say(f"{model.path.name} against {models[0].path.name}: {scorer.errors[model.path]}")
-    for model, loss in zip(models[1:], losses[1:]):
-        if text := serious_warning(str(model.path), loss, figure):
-            report.warn(text)
-    report.finish([])
-    lost = [
-        (model, loss)
-        for model, loss in zip(models[1:], losses[1:])
-        if args.max_drop is not None and not loss.points <= args.max_drop
-    ]
-    if lost:
-        raise TesseraError(
-            f"{lost[0][0].path} loses {lost[0][1].points:.3f} points of {figure} against {models[0].path} "
-            f"({lost[0][1]}); allowed: {args.max_drop:g}",
-            ExitCode.ACCURACY,
-            details=[f"{model.path} loses {loss.points:.3f}: {loss}" for model, loss in lost[1:]],
+    for model, each in zip(models, scores):
+        entry = {"file": str(model.path), "figures": each.figures, "drop_points": each.loss.points}
+        error = scorer.errors.get(model.path)
+        if error and not each.is_first:
+            report.say(f"{each.name} against {models[0].path.name}: {error}")
+        context.result.setdefault("models", []).append(
+            {**entry, **({"at": at} if at else {}), **({"output_error": error.as_dict()} if error else {})}
         )
+    return scores
 
 
 def _losses(context: Context, scorer: Scorer, rows: list[dict[str, float]], figure: str) -> list[Loss]:
@@ -147,12 +173,14 @@ def _losses(context: Context, scorer: Scorer, rows: list[dict[str, float]], figu
     return [scale.loss(golden, row.get(figure, float("nan"))) for row in rows]
 
 
-def open_models(context: Context) -> list[AnyModel]:
-    """Opens all models. Dynamic dims of an .onnx are taken from the first other model that has pre-processing, else
-    from the first other model."""
+def open_models(context: Context, at: str) -> list[AnyModel]:
+    """Opens all models, those with open sizes at sizes of --at. Dynamic dims of an .onnx are taken from the first other
+    model that has pre-processing, else from the first other model."""
     args, report = context.args, context.report
     whole = {
-        path: any_model.open_model(path, report, args.threads) for path in args.models if Path(path).suffix != ".onnx"
+        path: any_model.open_model(path, report, args.threads, at=at)
+        for path in args.models
+        if Path(path).suffix != ".onnx"
     }
     like = next((model for model in whole.values() if any(spec.preprocess for spec in model.inputs)), None) or next(
         iter(whole.values()), None
@@ -170,11 +198,10 @@ def open_models(context: Context) -> list[AnyModel]:
     return [model.preprocessed_like(like) if like else model for model in models]
 
 
-def _table(models: list[AnyModel], rows: list[dict[str, float]], figure: str, losses: list[Loss]) -> str:
-    names = list(rows[0])
-    lines = [("model", *names, f"drop of {figure}")]
-    for model, row, loss in zip(models, rows, losses):
-        lines.append(
-            (model.path.name, *(f"{row.get(name, float('nan')):.6g}" for name in names), f"{loss.points:+.3f} points")
-        )
+def _table(scores: list[Score]) -> str:
+    names = list(scores[0].figures)
+    lines = [("model", *names, f"drop of {scores[0].figure}")]
+    for each in scores:
+        figures = (f"{each.figures.get(name, float('nan')):.6g}" for name in names)
+        lines.append((each.name, *figures, f"{each.loss.points:+.3f} points"))
     return compare.align(lines, right=tuple(range(1, len(names) + 2)))

@@ -19,7 +19,7 @@ from ..bench.measure import ROUND_SECONDS, WARM_SECONDS, Result, machine, measur
 from ..errors import TesseraError, usage_error
 from ..files import require_file, save_npz, scratch_folder, write_text
 from ..programs import read_model
-from ..sizes import inputs_at
+from ..sizes import add_at, inputs_at, named_at
 from . import from_onnx
 from .common import Context, Parser
 
@@ -54,7 +54,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "--model_def", metavar="FILE", help="the .onnx that the other engines run (default: the given model)"
     )
     sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
-    sub.add_argument("--at", metavar="SIZES", help="sizes of random input, batch=3,h=64 (default: the largest)")
+    add_at(sub, "sizes of random input")
     sub.add_argument("--chip", default=families.HOST, help="chip to compile an .onnx for (default: %(default)s)")
     sub.add_argument("--precision", default="f32", choices=("f32", "bf16"), help="type in which OpenVINO multiplies")
     sub.add_argument("--threads", type=int, default=1, metavar="N", help="threads per engine (default: %(default)s)")
@@ -88,10 +88,13 @@ def work(context: Context) -> None:
     check_arguments(args)
     if args.output:
         context.outputs.path(args.output)  # fails on an unwritable path now, not after minutes of measuring
-    context.report.total = sum(each.endswith(".onnx") for each in args.models) + 1 + args.ops
+    sizes = args.at or [""]
+    context.report.total = sum(each.endswith(".onnx") for each in args.models) + (1 + args.ops) * len(sizes)
     with scratch_folder() as folder:
-        models = prepare(context, folder)
-        info = bench(context, models, folder)
+        paths = prepare(context, folder)
+        info = merged(
+            [(at, bench(context, [look(path, name, args.input, at) for name, path in paths], folder)) for at in sizes]
+        )
     context.result["bench"] = info
     print_report(context, info)
     if args.output:
@@ -178,7 +181,23 @@ class Model:
     inputs: Mapping[str, np.ndarray]
 
 
-def prepare(context: Context, folder: Path) -> list[Model]:
+def merged(parts: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Returns the results at several sizes as one; with more than one, their names end in the size."""
+    info: dict[str, Any] = {**parts[0][1], "results": []}
+    if "ops" in info:
+        info["ops"] = {}
+    for at, part in parts:
+        label = at if len(parts) > 1 else ""
+        info["results"] += [
+            {**each, "name": named_at(each["name"], label), **({"at": at} if at else {})} for each in part["results"]
+        ]
+        for name, ops in part.get("ops", {}).items():
+            info["ops"][named_at(name, label)] = ops
+    return info
+
+
+def prepare(context: Context, folder: Path) -> list[tuple[str, Path]]:
+    """Returns the name and the file of each model; compiles .onnx files to `folder`."""
     args, result = context.args, []
     names = [Path(each).name for each in args.models]
     if twice := [name for name in names if names.count(name) > 1]:
@@ -188,7 +207,7 @@ def prepare(context: Context, folder: Path) -> list[Model]:
         if path.suffix == ".onnx":
             with context.report.step(f"compile {name}"):
                 path = compile_onnx(context, path, folder)
-        result.append(look(path, name if len(names) > 1 else engines.OURS, args.input, args.at))
+        result.append((name if len(names) > 1 else engines.OURS, path))
     return result
 
 
@@ -200,7 +219,7 @@ def compile_onnx(context: Context, path: Path, folder: Path) -> Path:
     return output
 
 
-def look(path: Path, name: str, given: str | None, at: str | None) -> Model:
+def look(path: Path, name: str, given: str | None, at: str) -> Model:
     """Opens a model; estimates its time instead of measuring it if it is for another chip."""
     net, dump = bmodel.open_net(path), read_model(path)
     if given:
@@ -292,8 +311,11 @@ def answer(result: Result, every: Sequence[Result]) -> str:
 
 def print_report(context: Context, info: Mapping[str, Any]) -> None:
     """Prints the table of latencies, throughput, preparation and memory."""
-    best = min((each["p50_ms"] for each in info["results"] if each["engine"] in engines.PEERS and "p50_ms" in each),
-               default=None)  # fmt: skip
+    best: dict[str, float] = {}  # time of the fastest peer by size
+    for each in info["results"]:
+        if each["engine"] in engines.PEERS and "p50_ms" in each:
+            at = each.get("at", "")
+            best[at] = min(best.get(at, each["p50_ms"]), each["p50_ms"])
     rows: list[tuple[str, ...]] = [
         ("", "p50 ms", "p90", "p99", "min", "vs best peer", "runs/s", "prepare ms", "peak MiB", "")
     ]
@@ -303,13 +325,13 @@ def print_report(context: Context, info: Mapping[str, Any]) -> None:
         elif each["kind"] != "measured":
             rows.append((each["name"], f"{each['p50_ms']:.3f}", *["-"] * 7, each["kind"]))
         else:
-            ours = best and each["engine"] == engines.OURS
+            peer = best.get(each.get("at", "")) if each["engine"] == engines.OURS else None
             notes = [each["answer"], "" if each.get("steady", True) else "times were not steady after warming up"]
             rows.append(
                 (
                     each["name"],
                     *(f"{each[key]:.3f}" for key in ("p50_ms", "p90_ms", "p99_ms", "min_ms")),
-                    f"{each['p50_ms'] / best:.2f}" if ours else "-",
+                    f"{each['p50_ms'] / peer:.2f}" if peer else "-",
                     f"{each['runs_per_second']:.1f}" if each["runs_per_second"] else "-",
                     f"{each['prepare_ms']:.0f}",
                     f"{each['peak_mib']:.0f}",

@@ -14,6 +14,7 @@ from ..errors import ExitCode, TesseraError, usage_error
 from ..families import EXAMPLE, HOST
 from ..files import require_file, scratch_folder
 from ..progress import Report
+from ..sizes import add_at, named_at
 from ..targets import targets
 from ..top_model import TopModel
 from . import from_onnx
@@ -55,6 +56,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         action="store_true",
         help="treat a chip that cannot run the whole model as unsupported; exit code 4 if none can",
     )
+    add_at(sub, "sizes of open dims, for chips that need one file per size")
     sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(families.simulated().files)} to DIR/CHIP")
     return sub
 
@@ -65,9 +67,14 @@ def work(context: Context) -> None:
     from_onnx.check_flags(args, needs_samples=False)
     check_precision(args.quantize)
     path = require_file(args.model, "model")
-    context.report.total = 1 + len(chips)
-    with scratch_folder() as temporary:
-        estimate_all(context, path, chips, temporary)
+    if args.at and path.suffix == ".mlir":
+        raise usage_error("--at is for .onnx files: the sizes of a NAME_top.mlir were chosen by model_transform")
+    sizes = args.at or [""]
+    context.report.total = (1 + len(chips)) * len(sizes)
+    context.result["estimates"] = []
+    for at in sizes:
+        with scratch_folder() as temporary:
+            estimate_all(context, path, chips, temporary, at)
 
 
 def chosen(text: str) -> list[str]:
@@ -92,13 +99,14 @@ def needs_table(quantize: str) -> bool:
     return targets().precision(quantize).needs_table
 
 
-def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Path) -> None:
+def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Path, at: str) -> None:
+    """Estimates the model on all chips at sizes of --at, and reports it."""
     args, report = context.args, context.report
-    with report.step("import and optimise"):
+    with report.step(named_at("import and optimise", at)):
         model = (
             top_model.open_top(path, report)
             if path.suffix == ".mlir"
-            else from_onnx.import_model(context, path, folder / "m_top.mlir").model
+            else from_onnx.import_model(context, path, folder / "m_top.mlir", at=at).model
         )
     table = from_onnx.calibrate(context, model, folder)
     if needs_table(args.quantize) and not table:
@@ -115,7 +123,7 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                 extra += ["--strict"] * args.strict
                 result = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
                 # The file contains the changed chip, so that no changes are passed here.
-                written = context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None
+                written = context.outputs.folder(report_folder(args, chip, at)) if args.report else None
                 info[chip] = families.of_chip(chip).measure(output, written)
                 info[chip]["partition"] = result["partition"]
                 # With samples, the precision of every tensor is known.
@@ -127,16 +135,24 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                     raise
                 rejected[chip] = error.message
                 step.note = "cannot run it"
-    context.result["estimates"] = [
+    context.result["estimates"] += [
         {
             "chip": chip,
+            **({"at": at} if at else {}),
             "supported": chip in info,
             "advice": [each.as_dict() for each in advice.of_perf(info[chip])] if chip in info else [],
             **({"report": info[chip]} if chip in info else dict[str, Any](reason=rejected[chip])),
         }
         for chip in chips
     ]
+    if at:
+        report.say(f"\nat {at}")
     print_report(context, chips, info, rejected, "" if info else _on_host(model, folder, report))
+
+
+def report_folder(args: argparse.Namespace, chip: str, at: str) -> Path:
+    """Returns the folder of a chip's files in --report DIR; one per size if --at has several."""
+    return Path(args.report) / (at if len(args.at) > 1 else "") / Path(chip).stem
 
 
 def _on_host(model: TopModel, folder: Path, report: Report) -> str:

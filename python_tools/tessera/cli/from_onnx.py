@@ -84,8 +84,10 @@ class Imported:
     ends: tuple[str, ...]
 
 
-def import_model(context: Context, path: Path, mlir: Path, preprocess: Preprocess | None = None) -> Imported:
-    """Imports the .onnx file `path` according to the flags."""
+def import_model(
+    context: Context, path: Path, mlir: Path, preprocess: Preprocess | None = None, at: str = ""
+) -> Imported:
+    """Imports the .onnx file `path` according to the flags. at: sizes, as for --at, that replace ranges of --dims."""
     args = context.args
     model, result = top_model.import_onnx(
         path,
@@ -93,7 +95,7 @@ def import_model(context: Context, path: Path, mlir: Path, preprocess: Preproces
         context.report,
         model_name=path.stem,
         input_shapes=args.input_shapes,
-        dims=args.dims,
+        dims=_dims_at(args.dims, at),
         output_names=args.output_names,
         preprocess=preprocess,
         input_values=args.input_values,
@@ -101,6 +103,14 @@ def import_model(context: Context, path: Path, mlir: Path, preprocess: Preproces
     )
     ends = tuple(name.strip() for name in (args.output_names or "").split(",") if name.strip())
     return Imported(model, top_model.fixed_inputs(result), ends)
+
+
+def _dims_at(dims: str | None, at: str) -> str | None:
+    """Returns the value of --dims with the ranges of some dims replaced by the sizes in `at`."""
+    if not at:
+        return dims
+    given = [part for text in (dims if dims != "auto" else "", at) for part in (text or "").split(",") if part]
+    return ",".join({part.partition("=")[0]: part for part in given}.values())
 
 
 def calibrate(context: Context, model: TopModel, folder: Path) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from ..calibration import histograms, table as tables
 from ..errors import usage_error
@@ -14,6 +15,7 @@ from ..report.gather import gather, read_report
 from ..report.page import page
 from .common import Context, Parser
 from ..programs import read_model
+from ..sizes import add_at, named_at
 
 EPILOG = """examples:
   tessera report m.bmodel -o report.html
@@ -47,6 +49,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         help="measure the layers of models that run entirely on this machine: the median of RUNS runs on one thread, "
         "on zeros",
     )
+    add_at(sub, "sizes at which a model with open sizes is measured and described")
     sub.add_argument("--histograms", metavar="FILE", help="the file from run_calibration --histograms")
     sub.add_argument("--model_explorer", metavar="DIR", help="also write the graphs as JSON for Model Explorer")
     sub.add_argument(
@@ -67,14 +70,16 @@ def work(context: Context) -> None:
         raise usage_error(f"--accuracy: {len(given)} files for {len(args.models)} models")
     samples = tables.load(args.calibration_table).samples if args.calibration_table else None
     seen = histograms.load(args.histograms) if args.histograms else []
-    models = []
+    models: list[dict[str, Any]] = []
     for index, name in enumerate(args.models):
         path = require_file(name, "model")
         info = read_report(given[index] if index < len(given) else None)
         result = info.get("model", {})
         if result.get("bmodel") and Path(result["bmodel"]).name != path.name:
             report.warn(f"{given[index]} describes {result['bmodel']}, not {path}")
-        models.append({**gather(path, read_model(path), info, samples, args.measure), "histograms": seen})
+        for at in args.at or [""]:
+            found = gather(path, read_model(path), info, samples, args.measure, at)
+            models.append({**found, "file": named_at(path.name, at if len(args.at) > 1 else ""), "histograms": seen})
     write_text(context.outputs.path(output), page(models))
     if args.model_explorer:
         folder = context.outputs.folder(args.model_explorer)

@@ -19,7 +19,7 @@ from ..files import require_file, scratch_folder
 from ..onnx_reference import ReferenceModel
 from ..programs import read_model
 from ..progress import command
-from ..sizes import inputs_at
+from ..sizes import add_at, inputs_at, named_at
 from ..targets import targets
 from .common import Context, Parser, run_command
 from .framework_check import Framework, feed_of, top_names, warn_of_deviations
@@ -52,13 +52,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     run.add_argument("model", help="the .onnx file")
     run.add_argument("--input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
-    run.add_argument(
-        "--at",
-        metavar="SIZES",
-        nargs="+",
-        default=[],
-        help="sizes of random input, batch=3,h=64 (default: the largest); several are listed in a table",
-    )
+    add_at(run, "sizes of random input")
     run.add_argument("--chip", default=families.HOST, help="chip (default: %(default)s)")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     run.add_argument(
@@ -138,7 +132,7 @@ def run(context: Context, folder: Path) -> None:
     run = command("model_runner", "--model", kept, "--input", "INPUT.npz", "--output", "out.npz")
     report.finish([run if args.output_dir else f"# keep the files with --output_dir; then: {run}"])
     for at, (_, comparison) in judged.items():
-        comparison.require_passed(f"{name}{f' at {at}' if at else ''} against {source}")
+        comparison.require_passed(f"{named_at(name, at)} against {source}")
 
 
 def judge(

@@ -14,6 +14,7 @@ from .. import advice, families
 from ..errors import TesseraError
 from ..families import Estimate
 from ..files import load_json
+from ..sizes import evaluate, parse_at, shape_at
 from . import edges
 
 
@@ -21,12 +22,12 @@ TELLERS = ("model_deploy", "model_tool")  # commands whose --json describes a mo
 
 
 def gather(
-    path: Path, dump: Mapping[str, Any], info: Mapping[str, Any], samples: int | None, runs: int = 0
+    path: Path, dump: Mapping[str, Any], info: Mapping[str, Any], samples: int | None, runs: int = 0, at: str = ""
 ) -> dict[str, Any]:
     """Collects a model's data from the file (dump: from bmodel-dump) and from the output of model_deploy or model_tool
     layers with --json, or {}. runs: number of runs that time each layer of a model that runs entirely on this machine's
-    processor; 0: none."""
-    stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(families.stages_of(dump))]
+    processor; 0: none. at: the sizes at which it is measured and described, as for --at (default: the largest)."""
+    stages = [_stage(path, dump, stage, number, runs, at) for number, stage in enumerate(families.stages_of(dump))]
     model, top_ops = _model(info), _top_ops(info)
     for layer in (layer for stage in stages for layer in stage["layers"]):
         named = (top_ops[node] for node in layer["nodes"] if node in top_ops)
@@ -126,14 +127,17 @@ def accuracy(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number: int, runs: int) -> dict[str, Any]:
+def _stage(
+    path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number: int, runs: int, at: str
+) -> dict[str, Any]:
     tensors, subnets = stage.get("tensors", []), stage.get("subnets", [])
+    values = evaluate(stage, parse_at(at, stage) if at else {})
     family = families.of(dump["chips"][stage["chip"]].get("family", ""))
     has_estimate = family.is_simulated or number in family.stages(dump)  # of a simulated chip even if its host runs all
     estimate = family.estimate(path, number) if has_estimate else None
     perf = estimate.info if estimate and estimate.shows_perf else None
     on_host = all(families.of_subnet(dump, subnet).name == families.HOST for subnet in subnets)
-    times = _measure(path, stage, tensors, runs) if runs and on_host else []
+    times = _measure(path, stage, tensors, runs, values) if runs and on_host else []
     constants: Counter[str] = Counter()
     for tensor in tensors:
         if tensor["place"] == "Segment" and tensor["view_of"] < 0:
@@ -147,8 +151,8 @@ def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number
         "results": dict(
             Counter(tensors[step["writes"][0]]["dtype"] for _, step in _steps(subnets) if step.get("writes"))
         ),
-        "inputs": [_tensor(tensors[slot]) for slot in stage.get("inputs", [])],
-        "outputs": [_tensor(tensors[slot]) for slot in stage.get("outputs", [])],
+        "inputs": [_tensor(tensors[slot], values) for slot in stage.get("inputs", [])],
+        "outputs": [_tensor(tensors[slot], values) for slot in stage.get("outputs", [])],
         "workspaces": stage.get("workspaces", []),
         "subnets": [_subnet(subnet) for subnet in subnets],
         "layers": _layers(dump, estimate, subnets, tensors, times),
@@ -159,12 +163,9 @@ def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number
     }
 
 
-def _tensor(tensor: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": tensor["name"],
-        "dtype": tensor["dtype"],
-        "shape": [dim["value"] for dim in tensor.get("shape", [])],
-    }
+def _tensor(tensor: Mapping[str, Any], values: list[int]) -> dict[str, Any]:
+    """values: of the stage's sizes."""
+    return {"name": tensor["name"], "dtype": tensor["dtype"], "shape": shape_at(tensor, values)}
 
 
 def _subnet(subnet: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,17 +203,15 @@ def _rows_of_steps(dump: Mapping[str, Any], subnets: Any, first: int) -> dict[tu
     return {where: first + row for row, where in enumerate(with_rows)}
 
 
-def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int) -> list[float]:
+def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int, values: list[int]) -> list[float]:
     """Measures each step of a run on zeros with one thread; returns the median microseconds of `runs` runs, in plan
-    order."""
+    order. values: of the stage's sizes."""
     from .. import runtime
 
     net = runtime.load(path).net()
     types = {info.name: info.dtype for info in net.inputs}
     given = [tensors[slot] for slot in stage.get("inputs", [])]
-    zeros = {
-        each["name"]: np.zeros([dim["value"] for dim in each.get("shape", [])], types[each["name"]]) for each in given
-    }
+    zeros = {each["name"]: np.zeros(shape_at(each, values), types[each["name"]]) for each in given}
     seen = [[step.total_ns / step.runs / 1e3 if step.runs else 0.0 for step in net.profile(zeros, 1)]
             for _ in range(runs)]  # fmt: skip
     return [float(each) for each in np.median(seen, axis=0)]

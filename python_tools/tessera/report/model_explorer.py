@@ -55,7 +55,8 @@ def files(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Returns the texts by file name."""
     result = {}
     for model in models:
-        stem = Path(model["file"]).stem
+        file, _, sizes = model["file"].partition(" at ")
+        stem = Path(file).stem + (f"_{sizes}" if sizes else "")
         for number, stage in enumerate(model["stages"]):
             name = stem if len(model["stages"]) == 1 else f"{stem}_{number}"
             result[f"{name}.json"] = json.dumps({"label": name, "graphs": [graph_of(stage, name)]}) + "\n"
