@@ -52,8 +52,9 @@ ArrayCall::ArrayCall(const bmrt::Model &model, uint32_t net, uint32_t stage)
   }
   for (uint32_t i = 0; i < info.output_count; ++i) {
     outputs.push_back(describe(model.outputInfo(net, stage, i)));
-    isFixed &= outputs.back().bytes < kMostBytes;
+    isSuited &= outputs.back().bytes < kMostBytes;
   }
+  isSuited &= !isOpen || model.stageCount(net) == 1; // of several stages the shapes select one
   held.reserve(inputs.size());
 }
 
@@ -62,19 +63,23 @@ ArrayCall::Port ArrayCall::describe(const bmrt_tensor_info_t &info) {
   port.name = py::reinterpret_steal<py::str>(PyUnicode_InternFromString(info.name));
   port.dtype = py::module_::import("numpy").attr("dtype")(numpyName(info.dtype));
   port.dims.assign(info.shape, info.shape + info.rank);
-  port.shape = py::tuple(info.rank);
-  for (uint32_t i = 0; i < info.rank; ++i) {
-    isFixed &= info.shape[i] >= 0;
-    port.shape[i] = info.shape[i];
-  }
+  isOpen |= std::any_of(info.shape, info.shape + info.rank, [](int64_t size) { return size < 0; });
+  setShape(port, info);
   const py::object sample = py::module_::import("numpy").attr("empty")(0, port.dtype);
   port.format = py::memoryview(sample).attr("format").cast<std::string>();
-  port.bytes = info.bytes;
   return port;
 }
 
+void ArrayCall::setShape(Port &port, const bmrt_tensor_info_t &info) {
+  port.shape = py::tuple(info.rank);
+  for (uint32_t i = 0; i < info.rank; ++i) {
+    port.shape[i] = info.shape[i];
+  }
+  port.bytes = info.bytes;
+}
+
 py::object ArrayCall::bind(bmrt_context_t *context, py::handle given) {
-  if (!isFixed || !hold(given)) {
+  if (!isSuited || !hold(given) || (isOpen && !setShapes(context))) {
     release();
     return py::none();
   }
@@ -89,6 +94,30 @@ py::object ArrayCall::bind(bmrt_context_t *context, py::handle given) {
     arrays[outputs[i].name] = array;
   }
   return std::move(arrays);
+}
+
+/// Sets the shapes of the held arrays and takes those of the outputs. Returns false if a shape is out of its range, or
+/// if an output's shape depends on data.
+bool ArrayCall::setShapes(bmrt_context_t *context) {
+  std::vector<const int64_t *> shapes;
+  std::vector<uint32_t> ranks;
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+  for (const Py_buffer &view : held) {
+    shapes.push_back(reinterpret_cast<const int64_t *>(view.shape));
+    ranks.push_back(uint32_t(view.ndim));
+  }
+  if (bmrt_context_set_input_shapes(context, shapes.data(), ranks.data(), uint32_t(held.size()), nullptr) != BMRT_OK) {
+    return false;
+  }
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    bmrt_tensor_info_t info;
+    bmrt::check(bmrt_context_output_info, context, i, &info);
+    if (std::any_of(info.shape, info.shape + info.rank, [](int64_t size) { return size < 0; })) {
+      return false;
+    }
+    setShape(outputs[i], info);
+  }
+  return true;
 }
 
 void ArrayCall::release() {
@@ -120,8 +149,9 @@ bool ArrayCall::hold(py::handle given) {
 }
 
 bool ArrayCall::fits(const Port &port, const Py_buffer &view) {
-  return size_t(view.ndim) == port.dims.size() && uint64_t(view.len) == port.bytes &&
-         std::equal(port.dims.begin(), port.dims.end(), view.shape) && view.format && port.format == view.format;
+  return size_t(view.ndim) == port.dims.size() && view.format && port.format == view.format &&
+         std::equal(port.dims.begin(), port.dims.end(), view.shape,
+                    [](Py_ssize_t size, Py_ssize_t given) { return size < 0 || size == given; });
 }
 
 /// Returns an uninitialised array whose elements begin at |data|, where the runtime can use them in place.

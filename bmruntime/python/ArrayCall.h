@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ArrayCall.h - Runs on numpy arrays that need no conversion ---------===//
 //
-// Binds the most frequent kind of call: a dict of contiguous arrays with the shapes and types of the stage. It
+// Binds the most frequent kind of call: a dict of contiguous arrays with shapes and types of the stage. It
 // is recognised and bound here in less than a microsecond; tessera/runtime.py does the same for everything else that it
 // accepts, with messages for what it does not.
 //
@@ -28,7 +28,7 @@ public:
   uint32_t stage() const { return number; }
 
   /// Binds the arrays of the dict |inputs| and new arrays for the outputs, and returns these as a dict; returns none
-  /// if |inputs| is no such dict, or the stage has symbolic shapes. The arrays stay alive until `release`.
+  /// if |inputs| is no such dict, or the stage does not suit. The arrays stay alive until `release`.
   pybind11::object bind(bmrt_context_t *context, pybind11::handle inputs);
   /// Gives the input arrays back.
   void release();
@@ -36,14 +36,16 @@ public:
 private:
   struct Port {
     pybind11::str name;
-    pybind11::object dtype; ///< numpy's
-    pybind11::tuple shape;
-    std::vector<Py_ssize_t> dims;
-    std::string format; ///< that numpy's buffers of the type have
+    pybind11::object dtype;       ///< numpy's
+    pybind11::tuple shape;        ///< in this call
+    std::vector<Py_ssize_t> dims; ///< of the stage; -1: known at run time only
+    std::string format;           ///< that numpy's buffers of the type have
     uint64_t bytes;
   };
 
   Port describe(const bmrt_tensor_info_t &info);
+  static void setShape(Port &port, const bmrt_tensor_info_t &info);
+  bool setShapes(bmrt_context_t *context);
   bool hold(pybind11::handle inputs);
   static bool fits(const Port &port, const Py_buffer &view);
   pybind11::object allocate(const Port &port, void *&data) const;
@@ -52,7 +54,8 @@ private:
   pybind11::object ndarray;
   std::vector<Port> inputs, outputs;
   std::vector<Py_buffer> held;
-  bool isFixed = true; ///< all shapes are known
+  bool isOpen = false;  ///< a size is known at run time only
+  bool isSuited = true; ///< the stage can be run here
 };
 
 #endif // TESSERA_BMRUNTIME_PYTHON_ARRAYCALL_H
