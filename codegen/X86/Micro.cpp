@@ -33,7 +33,7 @@ bool isMicro(device::AttentionOp op, const X86KernelBuilder &kb) {
   };
   auto isSingle = [](Type element) { return element.isF32(); };
   ValueRange operands = op->getOperands();
-  bool pairs = kb.x86.bf16 && cast<RankedTensorType>(op.getQ().getType()).getShape().back() % 2 == 0 &&
+  bool pairs = kb.x86.bf16 && isMultipleOf(Shape(op.getQ()).back(), 2) &&
                are(operands.take_front(3), [](Type element) { return element.isBF16(); }) &&
                are(operands.drop_front(3), isSingle);
   return !kb.exact && !op.getViews() && op.getEpilogue().empty() && (pairs || are(operands, isSingle)) &&
@@ -42,7 +42,7 @@ bool isMicro(device::AttentionOp op, const X86KernelBuilder &kb) {
 
 /// Returns true if the micro-kernel of integers computes |op|; the order of their sums does not matter.
 bool isOfBytes(device::AttentionOp op) {
-  auto isEmpty = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() == 0; };
+  auto isEmpty = [](Value value) { return countElements(value).is(0); };
   return op.isOfIntegers() && llvm::none_of(op->getOperands(), isEmpty) && !isEmpty(op.getY());
 }
 
@@ -55,7 +55,8 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
   if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && matmul.getPacking() && kernels::hasOpenSizes(op)) {
     return failed(emitMicroMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
   }
-  if (kernels::hasOpenSizes(op)) {
+  auto attention = dyn_cast<device::AttentionOp>(op);
+  if (kernels::hasOpenSizes(op) && !attention) {
     return false;
   }
   if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && isMicro(matmul, kb.x86)) {
@@ -69,15 +70,13 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
     bool fails = failed(requireRowMajor(op)) || failed(emitMicroRecurrent(recurrent, kb));
     return fails ? FailureOr<bool>(failure()) : true;
   }
-  auto attention = dyn_cast<device::AttentionOp>(op);
   if (!attention || !(isOfBytes(attention) || isMicro(attention, kb))) {
     return false;
   }
   if (failed(requireRowMajor(op))) {
     return failure();
   }
-  attention.isOfIntegers() ? emitMicroIntegerAttention(FixedAttentionShape(AttentionShape(kb)))
-                           : emitMicroAttention(FixedAttentionShape(AttentionShape(kb)));
+  attention.isOfIntegers() ? emitMicroIntegerAttention(AttentionShape(kb)) : emitMicroAttention(AttentionShape(kb));
   return true;
 }
 

@@ -27,9 +27,9 @@ llvm::LogicalResult emitMicroRecurrent(device::RecurrentOp op, KernelBuilder &kb
 bool hasMicroMatMul(device::MatMulOp op);
 
 /// Emits attention on register tiles; every operand is f32, or q, k and v are bf16.
-void emitMicroAttention(const FixedAttentionShape &shape);
+void emitMicroAttention(const AttentionShape &shape);
 /// Emits attention of 8-bit integers on register tiles.
-void emitMicroIntegerAttention(const FixedAttentionShape &shape);
+void emitMicroIntegerAttention(const AttentionShape &shape);
 
 } // namespace tessera::x86
 

@@ -12,9 +12,9 @@
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Rows.h"
-#include "codegen/Kernels/Transpose.h"
 #include "codegen/X86/AmxTile.h"
-#include "codegen/X86/MicroShape.h"
+#include "codegen/X86/Micro.h"
+#include "codegen/X86/QueryTiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -31,10 +31,10 @@ constexpr double kPowerOfTwo[] = {1.326472614e-03, 9.671512739e-03, 5.550733747e
 
 /// Returns the bytes of K that AMX tiles multiply at a time, which divide the rows of q and of the softmax results; 0
 /// if vector instructions multiply.
-int64_t chunkOf(const FixedAttentionShape &shape) {
+int64_t chunkOf(const AttentionShape &shape) {
   int64_t bytes = shape.depth * 2;
   bool isBf16 = shape.kb.operandType(0).getElementType().isBF16();
-  if (!isBf16 || !targetOf(shape.kb).amx || shape.queries < kFewestMatrixRows || bytes % (kMostChunk / 2)) {
+  if (!isBf16 || !hasAmxRows(shape) || bytes % (kMostChunk / 2)) {
     return 0;
   }
   return bytes % kMostChunk ? kMostChunk / 2 : kMostChunk;
@@ -42,33 +42,34 @@ int64_t chunkOf(const FixedAttentionShape &shape) {
 
 class MicroAttention {
 public:
-  explicit MicroAttention(const FixedAttentionShape &shape)
+  explicit MicroAttention(const AttentionShape &shape)
       : kb(shape.kb), s(shape), pairs(kb.operandType(0).getElementType().isBF16()), chunk(chunkOf(shape)),
         depth(pairs ? shape.depth / 2 : shape.depth), keySteps(stepsOfKeys()),
         panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
-        keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
+        mostKeysPadded(llvm::alignTo(maxOf(s.keys), panelBlocks * kBlock)),
         // With a stride of whole pages, all rows would share the same cache sets.
-        scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
-        rows(s.queries, chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks)),
+        scoreStride(llvm::alignTo(mostKeysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
+        rows(s, chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks)),
         tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();
 
 private:
-  int64_t stepsOfKeys() const {
-    int64_t steps = pairs ? ceilDiv(s.keys, 2) : s.keys;
-    return chunk ? int64_t(llvm::alignTo(steps, chunk / 4)) : steps;
+  Dim stepsOfKeys() const {
+    Dim steps = pairs ? tessera::ceilDiv(s.keys, 2) : s.keys;
+    return chunk ? Dim(llvm::alignTo(steps.value(), chunk / 4)) : steps;
   }
   void packKeys(Value from);
   void packValues(Value from);
   void packPairs(Value from);
   Value rowOfFeatures(Value from, Value key, int64_t first, Type type);
-  void emitRows(Value first, int64_t count);
-  void multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks, Value c,
-                int64_t cStride, int64_t tailLanes, int64_t count);
+  void emitRows(Value first, Value count);
+  void multiply(Value a, int64_t aStride, Dim steps, Value b, int64_t bStride, int64_t blocks, Value c, int64_t cStride,
+                int64_t tailLanes, int64_t count);
   Value score(Value row, Value base, Value i, Value mask);
   Value expOfNegative(Value x);
   void softmax(Value row, Value base, Value factor);
+  void multiplyValues(Value row, int64_t count, Value y);
   void scaleResult(Value to, Value factor);
   Value floats(Value base, Value elements) { return kb.element(kb.b.getF32Type(), base, elements); }
   Value floats(Value base, int64_t elements) { return floats(base, kb.constant(elements)); }
@@ -78,14 +79,15 @@ private:
   VectorType vectorType() { return VectorType::get({int64_t(lanes)}, kb.b.getF32Type()); }
 
   KernelBuilder &kb;
-  FixedAttentionShape s;
-  bool pairs;              ///< multiplies pairs of bf16
-  int64_t chunk;           ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
-  int64_t depth, keySteps; ///< K steps of q k^T and of scores v: one f32 or one pair each
+  AttentionShape s;
+  bool pairs;    ///< multiplies pairs of bf16
+  int64_t chunk; ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
+  int64_t depth; ///< K steps of q k^T: one f32 or one pair each
+  Dim keySteps;  ///< K steps of scores v
   int64_t panelBlocks;
   unsigned lanes;
-  int64_t keysPadded, scoreStride, featuresPadded;
-  EvenSplit rows;
+  int64_t mostKeysPadded, scoreStride, featuresPadded;
+  QueryTiles rows;
   Region noEpilogue;
   TileFunctions tiles;
   // State of the current launch tile.
@@ -95,26 +97,18 @@ private:
 };
 
 void MicroAttention::emit() {
-  SmallVector<int64_t> space(s.batchDims());
-  int64_t batch = ShapedType::getNumElements(space);
-  // With few batches, the rows are split as well, although each part packs k again; an even number of parts suits 2 and
-  // 4 threads.
-  constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;
-  int64_t parts = std::clamp<int64_t>(kWantedTiles / std::max<int64_t>(1, batch), 1,
-                                      std::max<int64_t>(1, std::min(s.queries / kRowsWorthPacking, rows.pieces)));
-  parts -= parts > 1 && parts % 2;
-  space.push_back(parts);
-  int64_t most = rows.length(0);
+  SmallVector<Dim> space = rows.space();
+  int64_t most = rows.mostRows();
   bool packsValues = pairs || s.features != featuresPadded;
-  int64_t keyFloats = keysPadded * depth, valueFloats = packsValues ? keySteps * featuresPadded : 0;
+  int64_t keyFloats = mostKeysPadded * depth, valueFloats = packsValues ? maxOf(keySteps) * featuresPadded : 0;
   kb.setScratchBytes(4 * (keyFloats + valueFloats + most * scoreStride + llvm::alignTo(most, kBlock)));
   packedKeys = kb.scratch();
   packed = floats(packedKeys, keyFloats);
   scores = floats(packed, valueFloats);
   factors = floats(scores, most * scoreStride);
-  kb.forTiles(batch * parts, [&](Value tile) {
+  kb.forTiles(kernels::multiply(space), [&](Value tile) {
     if (chunk) {
-      emitTileConfig(kb, std::min(s.queries, kWindowRows), chunk);
+      emitTileConfig(kb, std::min(s.queries.value(), kWindowRows), chunk);
     }
     at = delinearize(kb, tile, space);
     Value part = at.pop_back_val();
@@ -126,16 +120,7 @@ void MicroAttention::emit() {
       pairs ? packPairs(values) : packValues(values);
       values = packed;
     }
-    Value begin = kb.div(kb.mul(part, rows.pieces), parts), end = kb.div(kb.mul(kb.add(part, 1), rows.pieces), parts);
-    Value wide = kb.constant(rows.wide);
-    if (rows.wide) {
-      kb.forLoop(begin, kb.min(end, wide), 1,
-                 [&](Value piece) { emitRows(kb.mul(piece, rows.size + 1), rows.size + 1); });
-    }
-    if (rows.wide < rows.pieces) {
-      kb.forLoop(kb.max(begin, wide), end, 1,
-                 [&](Value piece) { emitRows(kb.add(kb.mul(piece, rows.size), rows.wide), rows.size); });
-    }
+    rows.forGroups(part, [&](Value first, Value count) { emitRows(first, count); });
     if (chunk) {
       emitTileRelease(kb);
     }
@@ -144,22 +129,20 @@ void MicroAttention::emit() {
 
 /// Packs packedKeys[panel][e][key] = from[first key of the panel + key][e]; missing keys are zero.
 void MicroAttention::packKeys(Value from) {
-  int64_t width = panelBlocks * kBlock, whole = s.keys / width, tail = s.keys % width;
-  auto move = [&](int64_t panels, int64_t first, int64_t keys) {
-    LoopNest nest;
-    nest.bases = {first * depth, first * depth};
-    nest.dims = {{panels, {width * depth, width * depth}}, {depth, {1, width}}, {keys, {depth, 1}}};
-    TiledMove move = planMove(kb, nest, from, packedKeys, kb.b.getF32Type());
-    kb.forLoop(0, move.tiles, 1, [&](Value tile) { move.body(tile); });
-  };
-  if (whole) {
-    move(whole, 0, width);
-  }
-  if (tail) {
+  int64_t width = panelBlocks * kBlock;
+  Dim whole = floorDiv(s.keys, width), tail = mod(s.keys, width);
+  const KeyPanels panels{kb, width, depth, depth, depth, kb.b.getF32Type(), from, packedKeys};
+  panels.packWhole(whole);
+  auto packTail = [&] {
     Value zero = LLVM::ConstantOp::create(kb.b, kb.b.getI8Type(), kb.b.getI8IntegerAttr(0));
-    LLVM::MemsetOp::create(kb.b, floats(packedKeys, whole * width * depth), zero, kb.constant(4 * width * depth),
-                           /*isVolatile=*/false);
-    move(1, whole * width, tail);
+    LLVM::MemsetOp::create(kb.b, floats(packedKeys, kb.index(whole * (width * depth))), zero,
+                           kb.constant(4 * width * depth), /*isVolatile=*/false);
+    panels.packTail(whole, tail);
+  };
+  if (!tail.isKnown()) {
+    kb.ifThen(kb.less(kb.constant(0), kb.index(tail)), packTail);
+  } else if (!tail.is(0)) {
+    packTail();
   }
 }
 
@@ -205,28 +188,27 @@ void MicroAttention::packPairs(Value from) {
       kb.store(value, packed, kb.add(kb.mul(pair, featuresPadded), first));
     }
   };
-  kb.forLoop(0, s.keys / 2, 1, [&](Value pair) { pack(pair, true); });
-  if (s.keys % 2) {
-    pack(kb.constant(s.keys / 2), false);
-  }
-  kb.forLoop(ceilDiv(s.keys, 2) * featuresPadded, keySteps * featuresPadded, kBlock,
+  Dim wholePairs = floorDiv(s.keys, 2), pairsOfKeys = tessera::ceilDiv(s.keys, 2);
+  kb.forLoop(0, wholePairs, 1, [&](Value pair) { pack(pair, true); });
+  kb.forLoop(wholePairs, pairsOfKeys, 1, [&](Value pair) { pack(pair, false); });
+  kb.forLoop(pairsOfKeys * featuresPadded, keySteps * featuresPadded, kBlock,
              [&](Value at) { kb.store(kb.zero(wide), packed, at); });
 }
 
 /// Computes c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]. Strides count 32-bit numbers. Only
 /// |tailLanes| columns of the last block are written.
-void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks,
-                              Value c, int64_t cStride, int64_t tailLanes, int64_t count) {
+void MicroAttention::multiply(Value a, int64_t aStride, Dim steps, Value b, int64_t bStride, int64_t blocks, Value c,
+                              int64_t cStride, int64_t tailLanes, int64_t count) {
   TileShape shape;
   shape.kind = pairs ? TileKind::BF16 : TileKind::F32;
   shape.step = pairs ? PackedStep::bf16x2 : PackedStep::f32;
   shape.blocks = blocks;
   shape.panelRowBytes = 4 * bStride;
   shape.groupBytes = 4 * kBlock;
-  shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
+  setSteps(shape, steps);
   if (chunk) {
-    shape.groups = {{1, steps}};
-    shape.chunk = chunk, shape.rowStride = aStride * 4, shape.windowRows = std::min(s.queries, kWindowRows);
+    shape.groups = {{1, steps.value()}};
+    shape.chunk = chunk, shape.rowStride = aStride * 4, shape.windowRows = std::min(s.queries.value(), kWindowRows);
   }
   TileResult to;
   to.blocked = false;
@@ -235,28 +217,38 @@ void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, 
     shape.rows.push_back(row * aStride * 4);
     to.rows.push_back(row * cStride);
   }
-  tiles.call(shape, to, {a, b, c, {}, {}, {}});
+  tiles.call(shape, to, {a, b, c, {}, {}, {}, shape.openSteps ? kb.index(steps) : Value(), {}, {}});
 }
 
-void MicroAttention::emitRows(Value first, int64_t count) {
+void MicroAttention::emitRows(Value first, Value count) {
   int64_t width = panelBlocks * kBlock;
   Value a = floats(query, kb.mul(first, depth));
-  kb.forLoop(0, keysPadded / width, 1, [&](Value panel) {
-    multiply(a, depth, depth, floats(packedKeys, kb.mul(panel, width * depth)), width, panelBlocks,
-             floats(scores, kb.mul(panel, width)), scoreStride, kBlock, count);
+  rows.forTiles(count, [&](Value row, int64_t rowsOfTile) {
+    kb.forLoop(0, tessera::ceilDiv(s.keys, width), 1, [&](Value panel) {
+      Value to = kb.add(kb.mul(row, scoreStride), kb.mul(panel, width));
+      multiply(floats(a, kb.mul(row, depth)), depth, depth, floats(packedKeys, kb.mul(panel, width * depth)), width,
+               panelBlocks, floats(scores, to), scoreStride, kBlock, rowsOfTile);
+    });
   });
-  kb.forLoop(0, count, 1,
+  kb.forLoop(kb.constant(0), count, 1,
              [&](Value row) { softmax(kb.add(first, row), kb.mul(row, scoreStride), floats(factors, row)); });
   Value y = floats(result, kb.mul(first, s.features));
+  rows.forTiles(count, [&](Value row, int64_t rowsOfTile) { multiplyValues(row, rowsOfTile, y); });
+  kb.forLoop(kb.constant(0), count, 1,
+             [&](Value row) { scaleResult(floats(y, kb.mul(row, s.features)), floats(factors, row)); });
+}
+
+/// Multiplies |count| rows of powers of the group, from |row| on, with v. |y|: the result of the group.
+void MicroAttention::multiplyValues(Value row, int64_t count, Value y) {
+  Value from = floats(scores, kb.mul(row, scoreStride)), to = kb.mul(row, s.features);
   int64_t valueStride = featuresPadded; // equals the stride of v itself if v is not packed
   for (int64_t block = 0; block < featuresPadded / kBlock; block += panelBlocks) {
     int64_t blocks = std::min(panelBlocks, featuresPadded / kBlock - block);
     bool last = (block + blocks) * kBlock == featuresPadded;
     int64_t tail = last && s.features % kBlock ? s.features % kBlock : kBlock;
-    multiply(scores, scoreStride, keySteps, floats(values, block * kBlock), valueStride, blocks,
-             floats(y, block * kBlock), s.features, tail, count);
+    multiply(from, scoreStride, keySteps, floats(values, block * kBlock), valueStride, blocks,
+             floats(y, kb.add(to, block * kBlock)), s.features, tail, count);
   }
-  kb.forLoop(0, count, 1, [&](Value row) { scaleResult(floats(y, kb.mul(row, s.features)), floats(factors, row)); });
 }
 
 /// Returns the scores of keys |i|... of the row whose products q k^T are at |base|.
@@ -323,6 +315,6 @@ void MicroAttention::scaleResult(Value to, Value factor) {
 
 } // namespace
 
-void emitMicroAttention(const FixedAttentionShape &shape) { MicroAttention(shape).emit(); }
+void emitMicroAttention(const AttentionShape &shape) { MicroAttention(shape).emit(); }
 
 } // namespace tessera::x86

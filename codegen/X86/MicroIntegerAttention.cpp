@@ -15,7 +15,7 @@
 #include "codegen/Kernels/Transpose.h"
 #include "codegen/X86/AmxTile.h"
 #include "codegen/X86/Micro.h"
-#include "codegen/X86/MicroShape.h"
+#include "codegen/X86/QueryTiles.h"
 #include "codegen/X86/RoundedPower.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,40 +27,37 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Returns true if AMX tiles multiply.
-bool hasAmxTiles(const FixedAttentionShape &shape) {
-  return targetOf(shape.kb).amx && shape.queries >= kFewestMatrixRows;
-}
-
 class MicroIntegerAttention {
 public:
-  explicit MicroIntegerAttention(const FixedAttentionShape &shape)
-      : kb(shape.kb), s(shape), vnni(targetOf(kb).vnni), chunk(hasAmxTiles(shape) ? kMostChunk : 0),
+  explicit MicroIntegerAttention(const AttentionShape &shape)
+      : kb(shape.kb), s(shape), vnni(targetOf(kb).vnni), chunk(hasAmxRows(shape) ? kMostChunk : 0),
         flips(vnni && !chunk), step(vnni ? PackedStep::i8x4 : PackedStep::i16x4), stepBytes(stepBytesOfB(step)),
-        panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)), depthSteps(stepsOf(s.depth)),
-        keySteps(stepsOf(s.keys)), keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
+        panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
+        depthSteps(stepsOf(s.depth).value()), keySteps(stepsOf(s.keys)),
+        keysPadded(tessera::ceilDiv(s.keys, panelBlocks * kBlock) * (panelBlocks * kBlock)),
         featuresPadded(llvm::alignTo(s.features, panelBlocks * kBlock)),
         // With a stride of whole pages, all rows would share the same cache sets.
-        scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), powerStride(llvm::alignTo(s.keys, lanes) + 64),
-        rows(s.queries, chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks)),
+        scoreStride(llvm::alignTo(maxOf(keysPadded), lanes) + kBlock),
+        powerStride(llvm::alignTo(maxOf(s.keys), lanes) + 64),
+        rows(s, chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks)),
         tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();
 
 private:
-  int64_t stepsOf(int64_t numbers) const {
-    int64_t steps = ceilDiv(numbers, 4);
-    return chunk ? int64_t(llvm::alignTo(steps, chunk / 4)) : steps;
+  Dim stepsOf(Dim numbers) const {
+    Dim steps = tessera::ceilDiv(numbers, 4);
+    return chunk ? Dim(llvm::alignTo(steps.value(), chunk / 4)) : steps;
   }
   void layOutScratch();
   void packKeys(Value from);
   void packValues(Value from);
   void storeStep(Value bytes, Value to, Value index);
   void correct();
-  void emitRows(Value first, int64_t count);
-  void copyQueries(Value first, int64_t count);
-  void multiply(TileKind kind, Value a, int64_t aStride, int64_t steps, Value b, int64_t columns, Value c,
-                int64_t cStride, int64_t count);
+  void emitRows(Value first, Value count);
+  void copyQueries(Value first, Value count);
+  void multiply(TileKind kind, Value a, int64_t aStride, Dim steps, Value b, int64_t columns, Value c, int64_t cStride,
+                int64_t count);
   Value score(Value row, Value base, Value i, Value mask);
   void softmax(Value row, Value base, Value to, Value factor);
   void exactPowers(Value base, Value best, Value to, Value factor);
@@ -70,13 +67,13 @@ private:
   Value words(Value base, int64_t index) { return words(base, kb.constant(index)); }
   VectorType floats() { return VectorType::get({int64_t(lanes)}, kb.b.getF32Type()); }
   VectorType integers() { return VectorType::get({int64_t(lanes)}, kb.b.getI32Type()); }
-  void clear(Value to, int64_t bytes, int8_t value = 0) {
+  void clear(Value to, Dim bytes, int8_t value = 0) {
     Value byte = LLVM::ConstantOp::create(kb.b, kb.b.getI8Type(), kb.b.getI8IntegerAttr(value));
-    LLVM::MemsetOp::create(kb.b, to, byte, kb.constant(bytes), /*isVolatile=*/false);
+    LLVM::MemsetOp::create(kb.b, to, byte, kb.index(bytes), /*isVolatile=*/false);
   }
 
   KernelBuilder &kb;
-  FixedAttentionShape s;
+  AttentionShape s;
   bool vnni;
   int64_t chunk; ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
   bool flips;    ///< q is multiplied as q + 128
@@ -84,8 +81,10 @@ private:
   int64_t stepBytes; ///< bytes of one K step of a block of columns
   int64_t panelBlocks;
   unsigned lanes;
-  int64_t depthSteps, keySteps, keysPadded, featuresPadded, scoreStride, powerStride;
-  EvenSplit rows;
+  int64_t depthSteps;
+  Dim keySteps, keysPadded;
+  int64_t featuresPadded, scoreStride, powerStride;
+  QueryTiles rows;
   Region noEpilogue;
   TileFunctions tiles;
   // State of the current launch tile.
@@ -97,16 +96,16 @@ private:
 };
 
 void MicroIntegerAttention::layOutScratch() {
-  int64_t most = rows.length(0), bytes = 0;
+  int64_t most = rows.mostRows(), mostKeys = maxOf(keysPadded), bytes = 0;
   auto take = [&](int64_t size) {
     Value place = byteOffset(kb, kb.scratch(), bytes);
     bytes += llvm::alignTo(size, 64);
     return place;
   };
-  keys = take(keysPadded / kBlock * depthSteps * stepBytes);
-  values = take(featuresPadded / kBlock * keySteps * stepBytes);
-  raw = vnni ? keys : take(keysPadded * depthSteps * 4);
-  corrections = take(keysPadded * 4 + 64);
+  keys = take(mostKeys / kBlock * depthSteps * stepBytes);
+  values = take(featuresPadded / kBlock * maxOf(keySteps) * stepBytes);
+  raw = vnni ? keys : take(mostKeys * depthSteps * 4);
+  corrections = take(mostKeys * 4 + 64);
   queries = take(most * depthSteps * 4);
   scores = take(most * scoreStride * 4);
   powers = take(most * powerStride);
@@ -116,18 +115,11 @@ void MicroIntegerAttention::layOutScratch() {
 }
 
 void MicroIntegerAttention::emit() {
-  SmallVector<int64_t> space(s.batchDims());
-  int64_t batch = ShapedType::getNumElements(space);
-  // As in MicroAttention: with few batches the rows are split as well, although each part packs k and v again.
-  constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;
-  int64_t parts = std::clamp<int64_t>(kWantedTiles / std::max<int64_t>(1, batch), 1,
-                                      std::max<int64_t>(1, std::min(s.queries / kRowsWorthPacking, rows.pieces)));
-  parts -= parts > 1 && parts % 2;
-  space.push_back(parts);
+  SmallVector<Dim> space = rows.space();
   layOutScratch();
-  kb.forTiles(batch * parts, [&](Value tile) {
+  kb.forTiles(kernels::multiply(space), [&](Value tile) {
     if (chunk) {
-      emitTileConfig(kb, std::min(s.queries, kWindowRows), chunk);
+      emitTileConfig(kb, std::min(s.queries.value(), kWindowRows), chunk);
     }
     at = delinearize(kb, tile, space);
     Value part = at.pop_back_val();
@@ -137,16 +129,7 @@ void MicroIntegerAttention::emit() {
     if (flips) {
       correct();
     }
-    Value begin = kb.div(kb.mul(part, rows.pieces), parts), end = kb.div(kb.mul(kb.add(part, 1), rows.pieces), parts);
-    Value wide = kb.constant(rows.wide);
-    if (rows.wide) {
-      kb.forLoop(begin, kb.min(end, wide), 1,
-                 [&](Value piece) { emitRows(kb.mul(piece, rows.size + 1), rows.size + 1); });
-    }
-    if (rows.wide < rows.pieces) {
-      kb.forLoop(kb.max(begin, wide), end, 1,
-                 [&](Value piece) { emitRows(kb.add(kb.mul(piece, rows.size), rows.wide), rows.size); });
-    }
+    rows.forGroups(part, [&](Value first, Value count) { emitRows(first, count); });
     if (chunk) {
       emitTileRelease(kb);
     }
@@ -170,25 +153,15 @@ void MicroIntegerAttention::storeStep(Value bytes, Value to, Value index) {
 
 /// Packs keys[panel][step][key][4] = from[first key of the panel + key][4 step ...]; missing numbers are zero.
 void MicroIntegerAttention::packKeys(Value from) {
-  int64_t width = panelBlocks * kBlock, whole = s.keys / width, tail = s.keys % width, stride = s.k.rowStride();
-  if (s.keys != keysPadded || s.depth != depthSteps * 4) {
-    clear(raw, keysPadded * depthSteps * 4);
+  int64_t width = panelBlocks * kBlock, stride = s.k.rowStride();
+  Dim whole = floorDiv(s.keys, width), tail = mod(s.keys, width);
+  if (!sameSize(s.keys, keysPadded) || s.depth != depthSteps * 4) {
+    clear(raw, keysPadded * (depthSteps * 4));
   }
   if (s.depth % 4 == 0 && s.k.begin(4)) {
-    auto move = [&](int64_t panels, int64_t first, int64_t count) {
-      LoopNest nest;
-      nest.bases = {first * stride / 4, first * depthSteps};
-      nest.dims = {
-          {panels, {width * stride / 4, width * depthSteps}}, {s.depth / 4, {1, width}}, {count, {stride / 4, 1}}};
-      TiledMove moved = planMove(kb, nest, from, raw, kb.b.getI32Type());
-      kb.forLoop(0, moved.tiles, 1, [&](Value tile) { moved.body(tile); });
-    };
-    if (whole) {
-      move(whole, 0, width);
-    }
-    if (tail) {
-      move(1, whole * width, tail);
-    }
+    const KeyPanels panels{kb, width, s.depth / 4, depthSteps, stride / 4, kb.b.getI32Type(), from, raw};
+    panels.packWhole(whole);
+    panels.packTail(whole, tail);
   } else {
     Type byte = kb.b.getI8Type();
     kb.forLoop(0, s.keys, 1, [&](Value key) {
@@ -201,7 +174,7 @@ void MicroIntegerAttention::packKeys(Value from) {
   }
   if (!vnni) {
     auto block = VectorType::get({kBlock}, kb.b.getI32Type());
-    kb.forLoop(0, keysPadded / kBlock * depthSteps, 1,
+    kb.forLoop(0, floorDiv(keysPadded, kBlock) * depthSteps, 1,
                [&](Value i) { storeStep(kb.load(block, raw, kb.mul(i, kBlock)), keys, i); });
   }
 }
@@ -212,25 +185,28 @@ void MicroIntegerAttention::packValues(Value from) {
   auto bytes = VectorType::get({kBlock}, kb.b.getI8Type()), block = VectorType::get({kBlock}, kb.b.getI32Type());
   for (int64_t first = 0; first < featuresPadded; first += kBlock) {
     int64_t count = std::clamp<int64_t>(s.features - first, 0, kBlock), panel = first / kBlock / panelBlocks;
-    auto pack = [&](Value at, int64_t rowsOfStep) {
+    auto pack = [&](Value at, Dim rowsOfStep) {
       SmallVector<Value> four;
       for (int64_t i = 0; i < 4; ++i) {
         Value offset = kb.add(kb.mul(kb.add(kb.mul(at, 4), i), s.v.rowStride()), first);
         Value mask = count < kBlock ? kb.maskBelow(kBlock, kb.constant(count)) : Value();
-        bool exists = count && i < rowsOfStep;
+        if (!rowsOfStep.isKnown()) { // row i exists if there are more than i
+          Value lanesLeft = kb.mul(kb.sub(kb.index(rowsOfStep), kb.constant(i)), kBlock);
+          mask = kb.maskBelow(kBlock, kb.min(lanesLeft, kb.constant(count)));
+        }
+        bool exists = count && (!rowsOfStep.isKnown() || i < rowsOfStep.value());
         four.push_back(!exists ? kb.zero(bytes)
                        : mask  ? kb.maskedLoad(bytes, from, offset, mask)
                                : kb.load(bytes, from, offset));
       }
       Value all = interleave(kb, interleave(kb, four[0], four[2]), interleave(kb, four[1], four[3]));
-      Value index = kb.add(kb.mul(at, panelBlocks), panel * panelBlocks * keySteps + first / kBlock % panelBlocks);
+      Value index = kb.add(kb.mul(at, panelBlocks), keySteps * (panel * panelBlocks) + first / kBlock % panelBlocks);
       storeStep(vector::BitCastOp::create(kb.b, block, all), values, index);
     };
-    kb.forLoop(0, s.keys / 4, 1, [&](Value at) { pack(at, 4); });
-    if (s.keys % 4) {
-      pack(kb.constant(s.keys / 4), s.keys % 4);
-    }
-    kb.forLoop(ceilDiv(s.keys, 4), keySteps, 1, [&](Value at) { pack(at, 0); });
+    Dim whole = floorDiv(s.keys, 4), steps = tessera::ceilDiv(s.keys, 4);
+    kb.forLoop(0, whole, 1, [&](Value at) { pack(at, 4); });
+    kb.forLoop(whole, steps, 1, [&](Value at) { pack(at, mod(s.keys, 4)); });
+    kb.forLoop(steps, keySteps, 1, [&](Value at) { pack(at, 0); });
   }
 }
 
@@ -238,7 +214,7 @@ void MicroIntegerAttention::packValues(Value from) {
 void MicroIntegerAttention::correct() {
   clear(queries, depthSteps * 4, int8_t(-128));
   int64_t width = panelBlocks * kBlock;
-  kb.forLoop(0, keysPadded / width, 1, [&](Value panel) {
+  kb.forLoop(0, floorDiv(keysPadded, width), 1, [&](Value panel) {
     multiply(TileKind::U8, queries, 0, depthSteps,
              byteOffset(kb, keys, kb.mul(panel, panelBlocks * depthSteps * stepBytes)), panelBlocks,
              words(corrections, kb.mul(panel, width)), 0, 1);
@@ -246,15 +222,15 @@ void MicroIntegerAttention::correct() {
 }
 
 /// Computes c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; strides: bytes of a, 32-bit words of c.
-void MicroIntegerAttention::multiply(TileKind kind, Value a, int64_t aStride, int64_t steps, Value b, int64_t blocks,
+void MicroIntegerAttention::multiply(TileKind kind, Value a, int64_t aStride, Dim steps, Value b, int64_t blocks,
                                      Value c, int64_t cStride, int64_t count) {
   TileShape shape;
   shape.kind = kind, shape.step = step, shape.blocks = blocks;
   shape.panelRowBytes = blocks * stepBytes, shape.groupBytes = 4 * kBlock;
-  shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
+  setSteps(shape, steps);
   if (chunk) {
-    shape.groups = {{1, steps}};
-    shape.chunk = chunk, shape.rowStride = aStride, shape.windowRows = std::min(s.queries, kWindowRows);
+    shape.groups = {{1, steps.value()}};
+    shape.chunk = chunk, shape.rowStride = aStride, shape.windowRows = std::min(s.queries.value(), kWindowRows);
   }
   TileResult to;
   to.blocked = false;
@@ -262,12 +238,12 @@ void MicroIntegerAttention::multiply(TileKind kind, Value a, int64_t aStride, in
     shape.rows.push_back(row * aStride);
     to.rows.push_back(row * cStride);
   }
-  tiles.call(shape, to, {a, b, c, {}, {}, {}});
+  tiles.call(shape, to, {a, b, c, {}, {}, {}, shape.openSteps ? kb.index(steps) : Value(), {}, {}});
 }
 
 /// Copies |count| rows of q to scratch, contiguously; for VNNI as q + 128.
-void MicroIntegerAttention::copyQueries(Value first, int64_t count) {
-  kb.forLoop(0, count, 1, [&](Value row) {
+void MicroIntegerAttention::copyQueries(Value first, Value count) {
+  kb.forLoop(kb.constant(0), count, 1, [&](Value row) {
     Value from = byteOffset(kb, kb.operand(0), kb.add(query, kb.mul(kb.add(first, row), s.q.rowStride())));
     Value to = byteOffset(kb, queries, kb.mul(row, depthSteps * 4));
     if (flips) {
@@ -278,24 +254,29 @@ void MicroIntegerAttention::copyQueries(Value first, int64_t count) {
   });
 }
 
-void MicroIntegerAttention::emitRows(Value first, int64_t count) {
+void MicroIntegerAttention::emitRows(Value first, Value count) {
   int64_t width = panelBlocks * kBlock;
   copyQueries(first, count);
-  kb.forLoop(0, keysPadded / width, 1, [&](Value panel) {
-    multiply(flips ? TileKind::U8 : TileKind::S8, queries, depthSteps * 4, depthSteps,
-             byteOffset(kb, keys, kb.mul(panel, panelBlocks * depthSteps * stepBytes)), panelBlocks,
-             words(scores, kb.mul(panel, width)), scoreStride, count);
+  rows.forTiles(count, [&](Value row, int64_t rowsOfTile) {
+    kb.forLoop(0, floorDiv(keysPadded, width), 1, [&](Value panel) {
+      multiply(flips ? TileKind::U8 : TileKind::S8, byteOffset(kb, queries, kb.mul(row, depthSteps * 4)),
+               depthSteps * 4, depthSteps, byteOffset(kb, keys, kb.mul(panel, panelBlocks * depthSteps * stepBytes)),
+               panelBlocks, words(scores, kb.add(kb.mul(row, scoreStride), kb.mul(panel, width))), scoreStride,
+               rowsOfTile);
+    });
   });
-  kb.forLoop(0, count, 1, [&](Value row) {
+  kb.forLoop(kb.constant(0), count, 1, [&](Value row) {
     softmax(kb.add(first, row), kb.mul(row, scoreStride), byteOffset(kb, powers, kb.mul(row, powerStride)),
             words(factors, row));
   });
-  kb.forLoop(0, featuresPadded / width, 1, [&](Value panel) {
-    multiply(TileKind::U8, powers, powerStride, keySteps,
-             byteOffset(kb, values, kb.mul(panel, panelBlocks * keySteps * stepBytes)), panelBlocks,
-             words(sums, kb.mul(panel, width)), featuresPadded, count);
+  rows.forTiles(count, [&](Value row, int64_t rowsOfTile) {
+    kb.forLoop(0, featuresPadded / width, 1, [&](Value panel) {
+      multiply(TileKind::U8, byteOffset(kb, powers, kb.mul(row, powerStride)), powerStride, keySteps,
+               byteOffset(kb, values, kb.mul(panel, keySteps * (panelBlocks * stepBytes))), panelBlocks,
+               words(sums, kb.add(kb.mul(row, featuresPadded), kb.mul(panel, width))), featuresPadded, rowsOfTile);
+    });
   });
-  kb.forLoop(0, count, 1, [&](Value row) {
+  kb.forLoop(kb.constant(0), count, 1, [&](Value row) {
     storeRow(kb.add(first, row), words(sums, kb.mul(row, featuresPadded)), words(factors, row));
   });
 }
@@ -376,6 +357,6 @@ void MicroIntegerAttention::storeRow(Value row, Value from, Value factor) {
 
 } // namespace
 
-void emitMicroIntegerAttention(const FixedAttentionShape &shape) { MicroIntegerAttention(shape).emit(); }
+void emitMicroIntegerAttention(const AttentionShape &shape) { MicroIntegerAttention(shape).emit(); }
 
 } // namespace tessera::x86

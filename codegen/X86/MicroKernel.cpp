@@ -25,8 +25,8 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks) { return maxTileRow
 
 namespace {
 
-/// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table or stride of groups, r10 group
-/// counter, r11 A of the group, rcx scales, eax counter of scale rows, or rax the bytes of B to skip.
+/// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, stride of groups or number of
+/// steps, r10 group counter, r11 A of the group, rcx scales, eax counter of scale rows, or rax the bytes of B to skip.
 class TileAsm {
 public:
   TileAsm(const X86Target &target, const TileShape &shape, bool bias, bool table, bool prefetch)
@@ -38,6 +38,10 @@ public:
     emitConstants();
     if (shape.runsPerScale) {
       line(llvm::formatv("leaq {0}(%rsi), %rcx", shape.scalesAt));
+    }
+    if (shape.openSteps) {
+      emitOpenSteps();
+      return llvm::join(lines, "\n");
     }
     int64_t step = 0;
     for (const StepRun &run : shape.groups) {
@@ -133,17 +137,7 @@ private:
            shape.aheadBytes && at < k * shape.panelRowBytes + stepOfB; at += kBlockBytes) {
         line(llvm::formatv("prefetcht0 {0}(%rsi)", at + shape.aheadBytes));
       }
-      if (shape.kind == TileKind::S16) {
-        emitStepWords(k);
-      } else if (!sumsFloats(shape.kind)) {
-        shape.step == PackedStep::i8x4 ? emitStepVnni(k) : emitStepPairs(k);
-      } else if (target.hasMasks()) {
-        emitStepAvx512(k, shape.oddGroups && k + 1 == run.size);
-      } else if (target.hasFma()) {
-        emitStepAvx2(k);
-      } else {
-        emitStepSse(k);
-      }
+      emitStep(k, shape.oddGroups && k + 1 == run.size);
     }
     // A run of 4-bit integers ends at a byte boundary.
     int64_t stepsOfB = shape.step == PackedStep::i4 ? int64_t(llvm::alignTo(run.size, 2)) : run.size;
@@ -161,6 +155,47 @@ private:
       line("jne 1b");
     }
     step += run.count * run.size;
+  }
+
+  /// Emits as many steps as r9 holds: whole groups, then single steps.
+  void emitOpenSteps() {
+    const int64_t group = shape.groups.front().size;
+    assert(llvm::isPowerOf2_64(group) && "a shift and a mask split the steps");
+    emitOpenLoop(llvm::formatv("shrl $${0}, %r10d", llvm::Log2_64(group)), group, shape.groupBytes);
+    emitOpenLoop(llvm::formatv("andl $${0}, %r10d", group - 1), 1, shape.stepBytes);
+  }
+
+  /// Emits a loop over |steps| K steps of A, |bytes| long. |select| computes the number of iterations from the number
+  /// of steps in r10.
+  void emitOpenLoop(std::string select, int64_t steps, int64_t bytes) {
+    line("movl %r9d, %r10d");
+    line(std::move(select));
+    line("jz 3f");
+    line(".p2align 5");
+    line("1:");
+    for (int64_t k = 0; k < steps; ++k) {
+      emitStep(k, /*single=*/false);
+    }
+    line(llvm::formatv("addq $${0}, %rsi", steps * shape.panelRowBytes));
+    line(llvm::formatv("addq $${0}, %rdi", bytes));
+    line("decl %r10d");
+    line("jne 1b");
+    line("3:");
+  }
+
+  /// Emits K step |k| of a group. |single|: of its pairs of bf16, only the first element exists.
+  void emitStep(int64_t k, bool single) {
+    if (shape.kind == TileKind::S16) {
+      emitStepWords(k);
+    } else if (!sumsFloats(shape.kind)) {
+      shape.step == PackedStep::i8x4 ? emitStepVnni(k) : emitStepPairs(k);
+    } else if (target.hasMasks()) {
+      emitStepAvx512(k, single);
+    } else if (target.hasFma()) {
+      emitStepAvx2(k);
+    } else {
+      emitStepSse(k);
+    }
   }
 
   std::string aAt(int64_t row, int64_t k) const {
@@ -425,7 +460,8 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
   Type vector = VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, sum);
-  TileAsm code(targetOf(kb), shape, static_cast<bool>(bias), table && !shape.openGroups, static_cast<bool>(prefetch));
+  TileAsm code(targetOf(kb), shape, static_cast<bool>(bias), table && !shape.openGroups && !shape.openSteps,
+               static_cast<bool>(prefetch));
   std::string text = code.text();
   int64_t accumulators = code.accumulators();
 

@@ -59,6 +59,8 @@ struct TileShape {
   int64_t stepBytes = 4;                ///< stride of A between K steps inside a group
   int64_t groupBytes = 0;               ///< stride of A between groups; unused with an offset table
   bool openGroups = false;              ///< that stride is known at run time only
+  bool openSteps = false;               ///< the number of K steps is known at run time only; |groups| has one group,
+                                        ///< which the steps repeat, whole and in part
   int64_t panelRowBytes = 0;            ///< stride of B between K steps
   int64_t prefetchLines = 0;            ///< lines at the prefetch pointer fetched into L2, spread over all of K
   int64_t aheadLines = 0;               ///< lines of each K step of B to prefetch into L1; 0: all up to the next step
@@ -83,8 +85,9 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks);
 inline int64_t vectorsPerBlock(const X86Target &target) { return kBlock / target.lanes(32); }
 
 /// Emits bias + A * B at kb.b. |bias|: pointer to 16 * blocks f32 (or i32), null for zero. |table|: pointer to the i32
-/// byte offset of each group, null for a constant stride; with shape.openGroups the stride as a pointer. |prefetch| may
-/// be null. Returns the accumulators row by row, with vectorsPerBlock() * blocks vectors each.
+/// byte offset of each group, null for a constant stride; with shape.openGroups the stride as a pointer, with
+/// shape.openSteps the number of steps as a pointer. |prefetch| may be null. Returns the accumulators row by row, with
+/// vectorsPerBlock() * blocks vectors each.
 llvm::SmallVector<mlir::Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, mlir::Value a, mlir::Value b,
                                                 mlir::Value bias, mlir::Value table, mlir::Value prefetch);
 

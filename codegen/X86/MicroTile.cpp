@@ -67,9 +67,9 @@ static std::string describe(const TileShape &shape, const TileResult &result) {
                                    shape.stepBytes, shape.groupBytes, shape.panelRowBytes, shape.prefetchLines,
                                    result.blockStride, result.tailLanes, result.blocked, shape.rows.size(),
                                    shape.aheadBytes, shape.aheadLines, static_cast<int>(shape.step), shape.scalesAt);
-  text += llvm::formatv(" {0} {1} {2} {3} {4} {5} {6} {7} {8} {9}", shape.chunk, shape.rowStride, shape.windowRows,
+  text += llvm::formatv(" {0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10}", shape.chunk, shape.rowStride, shape.windowRows,
                         static_cast<int>(shape.kind), shape.oddGroups, shape.skips, shape.tableBytes, shape.highAt,
-                        shape.openGroups, result.openBlocks);
+                        shape.openGroups, result.openBlocks, shape.openSteps);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }
@@ -94,6 +94,9 @@ void TileFunctions::call(const TileShape &shape, const TileResult &result, const
   llvm::append_range(arguments, pointers.extras);
   if (shape.openGroups) {
     arguments.push_back(pointers.groupStride);
+  }
+  if (shape.openSteps) {
+    arguments.push_back(pointers.steps);
   }
   if (result.openBlocks) {
     arguments.push_back(pointers.blockStride);
@@ -147,6 +150,7 @@ TileFunctions::Arguments TileFunctions::addArguments(Block &body, const TileShap
     add(true, pointer);
   }
   arguments.groupStride = add(shape.openGroups, kb.b.getI64Type());
+  arguments.steps = add(shape.openSteps, kb.b.getI64Type());
   arguments.blockStride = add(result.openBlocks, kb.b.getI64Type());
   arguments.extras = ValueRange(body.getArguments()).slice(firstExtra, extras.size());
   return arguments;
@@ -166,8 +170,8 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   kb.b.setInsertionPointToEnd(body);
   blockStride = arguments.blockStride;
   Value offsets;
-  if (shape.openGroups) {
-    offsets = LLVM::IntToPtrOp::create(kb.b, pointer, arguments.groupStride);
+  if (shape.openGroups || shape.openSteps) {
+    offsets = LLVM::IntToPtrOp::create(kb.b, pointer, shape.openSteps ? arguments.steps : arguments.groupStride);
   } else if (!table.empty()) {
     offsets = byteOffset(kb, LLVM::AddressOfOp::create(kb.b, pointer, table), shape.tableBytes);
   }

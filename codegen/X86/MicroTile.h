@@ -114,6 +114,7 @@ public:
   struct Pointers {
     mlir::Value a, b, c, bias, prefetch;
     mlir::Value groupStride; ///< TileShape::openGroups: bytes between K groups of A
+    mlir::Value steps;       ///< TileShape::openSteps: number of K steps
     mlir::Value blockStride; ///< TileResult::openBlocks: elements between blocks of the result
     llvm::SmallVector<mlir::Value> extras;
   };
@@ -123,7 +124,7 @@ public:
 private:
   /// The arguments of a tile's function.
   struct Arguments {
-    mlir::Value a, b, c, bias, prefetch, groupStride, blockStride;
+    mlir::Value a, b, c, bias, prefetch, groupStride, steps, blockStride;
     mlir::ValueRange extras;
   };
   Arguments addArguments(mlir::Block &body, const TileShape &shape, const TileResult &result);

@@ -26,7 +26,7 @@ bool canNarrow(device::AttentionOp op) {
   Type rounded = map ? device::roundedBy(map) : Type();
   return rounded && rounded.isBF16() && !op.getViews() && op.getEpilogue().empty() &&
          llvm::all_of(op->getOperandTypes(), isSingle) &&
-         llvm::all_of(op->getOperands(), [](Value value) { return Shape(value).isKnown(); }) &&
+         llvm::all_of(op->getOperands(), [](Value value) { return Shape(value).isDetermined(); }) &&
          isMultipleOf(Shape(op.getQ()).back(), 2);
 }
 
