@@ -45,17 +45,21 @@ static void replaceInLists(Operation *op, Replace replace) {
   }
 }
 
+void tessera::top::replaceSymbols(Operation *op, Replace replace) {
+  for (OpResult result : op->getResults()) {
+    result.setType(replaceIn(result.getType(), replace));
+  }
+  replaceInLists(op, replace);
+}
+
 void tessera::top::replaceSymbols(func::FuncOp function, Replace replace) {
   function.walk([&](Operation *op) {
-    for (OpResult result : op->getResults()) {
-      result.setType(replaceIn(result.getType(), replace));
-    }
+    replaceSymbols(op, replace);
     for (Region &region : op->getRegions()) {
       for (BlockArgument argument : region.getArguments()) {
         argument.setType(replaceIn(argument.getType(), replace));
       }
     }
-    replaceInLists(op, replace);
   });
   auto replaceAll = [&](TypeRange types) {
     return llvm::map_to_vector(types, [&](Type type) { return replaceIn(type, replace); });

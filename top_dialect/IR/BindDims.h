@@ -18,6 +18,8 @@ inline Dim sizeOf(SizeSymbolAttr symbol) {
   return Dim::symbol(symbol.getContext(), symbol.getName(), symbol.getMin(), symbol.getMax(), symbol.getLikely());
 }
 
+/// Replaces the symbols in the types of the results of |op| and in its lists of sizes.
+void replaceSymbols(mlir::Operation *op, llvm::function_ref<Dim(SizeSymbolAttr)> replace);
 /// Replaces the symbols in all types of |function| and in its lists of sizes (see SymbolicLists.h).
 void replaceSymbols(mlir::func::FuncOp function, llvm::function_ref<Dim(SizeSymbolAttr)> replace);
 

@@ -4,6 +4,8 @@
 #include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SizeUpdates.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/WeightLifetime.h"
 
@@ -77,6 +79,7 @@ llvm::FailureOr<TensorMap> Evaluator::run(mlir::func::FuncOp function, const Ten
     return failure();
   }
   tensors.clear();
+  symbols.clear();
   deaths.clear();
   llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
   for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
@@ -92,7 +95,7 @@ llvm::FailureOr<TensorMap> Evaluator::run(mlir::func::FuncOp function, const Ten
     }
     shapes.emplace_back(input->second.getShape());
   }
-  if (!symbolsOf(function).empty() || !function.getOps<BindOp>().empty()) {
+  if (!symbolsOf(function).empty()) {
     auto bound = bindSymbols(function, shapes);
     return failed(bound) ? llvm::FailureOr<TensorMap>(failure()) : runBound(**bound, inputs);
   }
@@ -221,13 +224,29 @@ LogicalResult Evaluator::runBind(BindOp op) {
   int64_t value = 0;
   llvm::ArrayRef<char> bytes = lookup(op.getValues())->getBytes();
   std::memcpy(&value, bytes.data() + op.getIndex() * sizeof(value), sizeof(value));
-  SizeSymbolAttr bound = op.getSymbol();
-  if (value < bound.getMin() || value > bound.getMax()) {
-    return op.emitError("size '") << bound.getName() << "' is " << value << ", allowed are " << bound.getMin() << " to "
-                                  << bound.getMax();
+  return setSymbol(op, op.getSymbol(), value);
+}
+
+LogicalResult Evaluator::setSymbol(mlir::Operation *op, SizeSymbolAttr symbol, int64_t value) {
+  if (value < symbol.getMin() || value > symbol.getMax()) {
+    return op->emitError("size '") << symbol.getName() << "' is " << value << ", allowed are " << symbol.getMin()
+                                   << " to " << symbol.getMax();
   }
-  replaceSymbols(op->getParentOfType<mlir::func::FuncOp>(),
-                 [&](SizeSymbolAttr symbol) { return symbol == bound ? tessera::Dim(value) : sizeOf(symbol); });
+  symbols[symbol] = value;
+  return success();
+}
+
+LogicalResult Evaluator::setSymbols(mlir::Operation *op, mlir::TypeRange types, llvm::ArrayRef<HostTensor> values) {
+  llvm::SetVector<SizeSymbolAttr> own = symbolsSetBy(op);
+  for (auto [type, value] : llvm::zip_equal(types, values)) {
+    tessera::Shape sizes = llvm::cast<RankedTensorType>(type);
+    for (size_t d = 0; d < sizes.rank(); ++d) {
+      SizeSymbolAttr symbol = asSymbol(sizes[d]);
+      if (own.contains(symbol) && failed(setSymbol(op, symbol, value.getShape()[d]))) {
+        return failure();
+      }
+    }
+  }
   return success();
 }
 
@@ -273,12 +292,30 @@ LogicalResult checkResults(mlir::Operation *op, llvm::ArrayRef<HostTensor> outpu
 } // namespace
 
 LogicalResult Evaluator::runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs) {
-  LogicalResult result = failure();
   if (auto branch = llvm::dyn_cast<IfOp>(op)) {
-    result = runIf(branch, *inputs[0], outputs);
+    if (failed(runIf(branch, *inputs[0], outputs))) {
+      return failure();
+    }
   } else if (auto loop = llvm::dyn_cast<LoopOp>(op)) {
-    result = runLoop(loop, inputs, outputs);
-  } else if (auto reference = llvm::dyn_cast<ReferenceInterface>(op)) {
+    if (failed(runLoop(loop, inputs, outputs))) {
+      return failure();
+    }
+  } else if (symbols.empty() || !(hasDynamicType(op) || dependsOnSizes(op))) {
+    return evaluate(op, inputs, outputs);
+  } else {
+    mlir::OwningOpRef<mlir::Operation *> known(op->cloneWithoutRegions());
+    replaceSymbols(*known, [&](SizeSymbolAttr symbol) {
+      auto value = symbols.find(symbol);
+      return value == symbols.end() ? sizeOf(symbol) : tessera::Dim(value->second);
+    });
+    return evaluate(*known, inputs, outputs);
+  }
+  return success(succeeded(checkResults(op, outputs)) && succeeded(setSymbols(op, op->getResultTypes(), outputs)));
+}
+
+LogicalResult Evaluator::evaluate(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs) {
+  LogicalResult result = failure();
+  if (auto reference = llvm::dyn_cast<ReferenceInterface>(op)) {
     llvm::SmallVector<RankedTensorType> types;
     if (!hasDynamicType(op)) {
       llvm::append_range(types, llvm::map_range(op->getResultTypes(),

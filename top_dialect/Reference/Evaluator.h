@@ -6,6 +6,7 @@
 #define TESSERA_TOP_DIALECT_REFERENCE_EVALUATOR_H
 
 #include "top_dialect/IR/HostTensor.h"
+#include "top_dialect/IR/TopAttrs.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -40,13 +41,18 @@ public:
                             llvm::SmallVectorImpl<HostTensor> &outputs);
 
 private:
-  /// Runs a function without symbols of arguments, which the ops that bind symbols may change.
+  /// Runs a function without symbols of arguments.
   llvm::FailureOr<TensorMap> runBound(mlir::func::FuncOp function, const TensorMap &inputs);
 
   using Tensors = llvm::SmallVector<HostTensor, 2>;
 
-  /// Replaces the symbol of |op| by its value in the rest of the function.
+  /// Sets the symbol of |op| to its value.
   llvm::LogicalResult runBind(BindOp op);
+  llvm::LogicalResult setSymbol(mlir::Operation *op, SizeSymbolAttr symbol, int64_t value);
+  /// Sets the symbols that |types| are to have as sizes, and that control flow sets, to the sizes of |values|.
+  llvm::LogicalResult setSymbols(mlir::Operation *op, mlir::TypeRange types, llvm::ArrayRef<HostTensor> values);
+  /// Evaluates an op without regions.
+  llvm::LogicalResult evaluate(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs);
   llvm::LogicalResult runIf(IfOp op, const HostTensor &condition, Tensors &outputs);
   llvm::LogicalResult runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs);
   /// Runs a block whose arguments are set. `yielded` receives the operands of its terminator.
@@ -61,6 +67,7 @@ private:
 
   TensorCallback callback;
   llvm::DenseMap<mlir::Value, HostTensor> tensors;
+  llvm::DenseMap<mlir::Attribute, int64_t> symbols; ///< the values of symbols that ops set
   std::map<mlir::Block *, llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>>> deaths;
 };
 

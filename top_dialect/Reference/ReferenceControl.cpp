@@ -76,7 +76,11 @@ LogicalResult Evaluator::runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> i
   mlir::Operation *yield = body.getTerminator();
   llvm::SmallVector<llvm::SmallVector<HostTensor>> scanned(yield->getNumOperands() - 1 - carriedCount);
 
+  mlir::TypeRange argumentTypes = mlir::ValueRange(body.getArguments().drop_front(2)).getTypes();
   for (int64_t i = 0; i < trips && running; ++i) {
+    if (failed(setSymbols(op, argumentTypes, carried))) {
+      return failure();
+    }
     tensors.insert_or_assign(body.getArgument(0), makeScalar(body.getArgument(0), i));
     tensors.insert_or_assign(body.getArgument(1), makeScalar(body.getArgument(1), running));
     for (auto [argument, value] : llvm::zip_equal(body.getArguments().drop_front(2), carried)) {

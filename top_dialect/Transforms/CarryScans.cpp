@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Transforms/CarryScans.h"
 
+#include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Values.h"
@@ -30,6 +32,26 @@ static Value insertSlice(OpBuilder &builder, Location loc, Value stacked, Value 
   return ScatterNdOp::create(builder, loc, stacked.getType(), stacked, index, update, ScatterReduction::none);
 }
 
+/// Returns the type in which a loop carries the slices of |stacked|: with room for the largest number of passes.
+static RankedTensorType carriedType(LoopOp loop, Value stacked) {
+  SmallVector<Dim> sizes = Shape(stacked).dims();
+  sizes.front() = loop->hasAttr(kOpenPassesAttr) ? Dim(maxOf(sizes.front())) : sizes.front();
+  return tensorType(sizes, typeOf(stacked).getElementType());
+}
+
+/// Cuts |all| to the slices that the passes have stored, and replaces |stacked| by them. |passes|: their number.
+static void cutToPasses(OpBuilder &builder, Value stacked, Value all, Value passes) {
+  Location loc = stacked.getLoc();
+  Shape sizes = stacked;
+  BindOp::create(builder, loc, passes, 0, asSymbol(sizes[0]));
+  SizeList list = makeSizeList(sizes.dims(), builder.getContext());
+  SmallVector<int64_t> starts(sizes.rank(), 0), steps(sizes.rank(), 1);
+  auto slice = SliceOp::create(builder, loc, stacked.getType(), all, starts, list.numbers, steps);
+  setDims(slice, kDimsAttr, list.dims);
+  setTensorNames(slice, {getTensorName(stacked)});
+  stacked.replaceAllUsesWith(slice);
+}
+
 LoopOp carryScans(LoopOp loop) {
   size_t carried = loop.getInit().size();
   if (loop.getNumResults() == carried) {
@@ -40,22 +62,43 @@ LoopOp carryScans(LoopOp loop) {
   SmallVector<Value> init(loop.getInit());
   Block &body = loop.getBody().front();
   Operation *yield = body.getTerminator();
-  SmallVector<Value> stacked;
-  for (Value result : loop.getResults().drop_front(carried)) {
+  ValueRange stacked = loop.getResults().drop_front(carried);
+  SmallVector<Type> types(loop.getResultTypes().begin(), loop.getResultTypes().begin() + carried);
+  SmallVector<Value> results;
+  for (Value result : stacked) {
     builder.setInsertionPoint(loop);
-    init.push_back(createZeros(builder, loc, cast<RankedTensorType>(result.getType())));
-    Value argument = body.addArgument(result.getType(), loc);
+    types.push_back(carriedType(loop, result));
+    init.push_back(createZeros(builder, loc, cast<RankedTensorType>(types.back())));
+    Value argument = body.addArgument(types.back(), loc);
     builder.setInsertionPoint(yield);
-    Value slice = yield->getOperand(unsigned(1 + carried + stacked.size()));
-    stacked.push_back(insertSlice(builder, loc, argument, slice, body.getArgument(0)));
+    Value slice = yield->getOperand(unsigned(1 + carried + results.size()));
+    results.push_back(insertSlice(builder, loc, argument, slice, body.getArgument(0)));
   }
-  yield->setOperands(unsigned(1 + carried), unsigned(stacked.size()), stacked);
+  bool isCounted = loop->hasAttr(kOpenPassesAttr);
+  if (isCounted) { // the condition may end the loop before the trip count does
+    builder.setInsertionPoint(loop);
+    init.push_back(createScalar(builder, loc, builder.getI64Type(), 0));
+    types.push_back(init.back().getType());
+    Value count = body.addArgument(types.back(), loc);
+    builder.setInsertionPoint(yield);
+    Value one = createScalar(builder, loc, builder.getI64Type(), 1);
+    results.push_back(AddOp::create(builder, loc, types.back(), count, one));
+  }
+  yield->setOperands(unsigned(1 + carried), unsigned(yield->getNumOperands() - 1 - carried), results);
   builder.setInsertionPoint(loop);
-  auto result =
-      LoopOp::create(builder, loc, loop.getResultTypes(), loop.getTripCount(), loop.getCond(), ValueRange(init));
+  auto result = LoopOp::create(builder, loc, types, loop.getTripCount(), loop.getCond(), ValueRange(init));
   result.getBody().takeBody(loop.getBody());
-  copyNames(loop, result);
-  loop.replaceAllUsesWith(result.getResults());
+  if (!isCounted) {
+    copyNames(loop, result);
+  }
+  for (auto [i, from] : llvm::enumerate(loop.getResults())) {
+    Value to = result.getResult(unsigned(i));
+    if (isCounted && i >= carried) {
+      cutToPasses(builder, from, to, result.getResults().back());
+    } else {
+      from.replaceAllUsesWith(to);
+    }
+  }
   loop.erase();
   return result;
 }

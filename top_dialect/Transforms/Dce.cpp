@@ -1,6 +1,7 @@
 //===- Dce.cpp - Removes dead ops and dead results ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
 
@@ -46,6 +47,13 @@ Operation *keepResults(RewriterBase &rewriter, Operation *op, const llvm::BitVec
   return kept;
 }
 
+/// Returns true if a size of |value| is one of |symbols|.
+bool usesAny(Value value, const llvm::SetVector<SizeSymbolAttr> &symbols) {
+  llvm::SetVector<SizeSymbolAttr> used;
+  collectSymbols(value, used);
+  return llvm::any_of(used, [&](SizeSymbolAttr symbol) { return symbols.contains(symbol); });
+}
+
 class DcePass : public impl::DcePassBase<DcePass> {
   /// Drops unused results of an if, and unused scanned results of a loop.
   Operation *dropResults(Operation *op, RewriterBase &rewriter) {
@@ -57,8 +65,9 @@ class DcePass : public impl::DcePassBase<DcePass> {
       return op;
     }
     llvm::BitVector keep(op->getNumResults(), true);
+    llvm::SetVector<SizeSymbolAttr> own = symbolsSetBy(op);
     for (unsigned i = firstDroppable; i < op->getNumResults(); ++i) {
-      keep[i] = !op->getResult(i).use_empty();
+      keep[i] = !op->getResult(i).use_empty() || usesAny(op->getResult(i), own);
     }
     if (keep.all()) {
       return op;
@@ -72,7 +81,7 @@ class DcePass : public impl::DcePassBase<DcePass> {
     for (Region &region : op->getRegions()) {
       for (Block &block : region) {
         for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(block))) {
-          if (isOpTriviallyDead(&inner)) {
+          if (isUnused(&inner)) {
             rewriter.eraseOp(&inner);
             ++erased;
           } else {

@@ -1,9 +1,10 @@
 //===- FoldConstants.cpp - Folds constant ops, types and no-ops -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/Names.h"
-#include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -167,6 +168,12 @@ private:
     Block &taken = (cond->front() ? op.getThenRegion() : op.getElseRegion()).front();
     Operation *yield = taken.getTerminator();
     SmallVector<Value> results(yield->getOperands());
+    if (auto updates = findUpdates(op.getResultTypes(), yield->getOperandTypes()); updates && !updates->empty()) {
+      replaceSymbols(op->getParentOfType<func::FuncOp>(), [&](SizeSymbolAttr symbol) {
+        auto *update = llvm::find_if(*updates, [&](const SizeUpdate &each) { return each.symbol == symbol; });
+        return update == updates->end() ? sizeOf(symbol) : update->size;
+      });
+    }
     rewriter.eraseOp(yield);
     rewriter.inlineBlockBefore(&taken, op);
     replaceAndErase(rewriter, op, results);
@@ -174,14 +181,14 @@ private:
     return true;
   }
 
-  /// Infers dynamic result types again, as they may have become more static.
+  /// Infers dynamic result types again, as they may have become more static, except where |op| sets their sizes.
   LogicalResult refine(Operation *op) {
     auto shape = dyn_cast<ShapeInterface>(op);
     bool isDynamic = llvm::any_of(op->getResultTypes(), [](Type type) {
       auto tensor = dyn_cast<RankedTensorType>(type);
       return tensor && !tensor.hasStaticShape();
     });
-    if (!shape || !isDynamic) {
+    if (!shape || !isDynamic || !symbolsSetBy(op).empty()) {
       return success();
     }
     SmallVector<RankedTensorType> types;

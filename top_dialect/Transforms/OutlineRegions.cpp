@@ -26,6 +26,9 @@ using namespace mlir;
 
 bool isConstantOp(Operation *op) { return isa<ConstantOp, WeightOp>(op); }
 
+/// Returns true for ops that the host executes between the parts.
+bool staysBetweenParts(Operation *op) { return isControlFlow(op) || isa<BindOp>(op); }
+
 StringRef nameOf(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument) {
@@ -34,7 +37,7 @@ StringRef nameOf(Value value) {
   return isa<func::FuncOp>(argument.getOwner()->getParentOp()) ? getInputName(argument) : StringRef();
 }
 
-/// A run of ops without control flow between them, with the values that cross its borders.
+/// A run of ops that one part computes, with the values that cross its borders.
 struct Group {
   explicit Group(ArrayRef<Operation *> members) : ops(members) {
     DenseSet<Operation *> inside(ops.begin(), ops.end());
@@ -83,13 +86,13 @@ class OutlineRegionsPass : public impl::OutlineRegionsPassBase<OutlineRegionsPas
         continue;
       }
       bool isTerminator = op.hasTrait<OpTrait::IsTerminator>();
-      if (!isTerminator && !isControlFlow(&op)) {
+      if (!isTerminator && !staysBetweenParts(&op)) {
         open.push_back(&op);
         continue;
       }
       outlineGroup(open, prefix, symbols);
       open.clear();
-      if (!isTerminator) {
+      if (isControlFlow(&op)) {
         outlineControl(&op, symbols);
       }
     }

@@ -4,6 +4,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -36,7 +37,7 @@ public:
 
 private:
   int64_t visitOne(Operation *op) {
-    if (isOpTriviallyDead(op)) {
+    if (isUnused(op)) {
       rewriter.eraseOp(op);
       return 0;
     }
@@ -63,7 +64,7 @@ int64_t rewriteForward(Operation *root, Visitor visit) { return ForwardWalk(root
 
 void eraseDeadChain(RewriterBase &rewriter, Operation *op, SmallVectorImpl<Location> *locations) {
   SmallVector<Operation *> dead;
-  if (isOpTriviallyDead(op)) {
+  if (isUnused(op)) {
     dead.push_back(op);
   }
   while (!dead.empty()) {
@@ -78,7 +79,7 @@ void eraseDeadChain(RewriterBase &rewriter, Operation *op, SmallVectorImpl<Locat
       }
     }
     rewriter.eraseOp(next);
-    llvm::copy_if(producers, std::back_inserter(dead), isOpTriviallyDead);
+    llvm::copy_if(producers, std::back_inserter(dead), isUnused);
   }
 }
 

@@ -161,10 +161,7 @@ std::optional<llvm::SmallVector<Dim>> NodeImporter::openSizes(Value value) {
   return failed() ? std::nullopt : readOpenSizes(value);
 }
 
-bool NodeImporter::bindsSizes() const {
-  return !failed() && graph.model.state->runTimeSizes.isEnabled() &&
-         mlir::isa_and_nonnull<mlir::func::FuncOp>(b.getInsertionBlock()->getParentOp());
-}
+bool NodeImporter::bindsSizes() const { return !failed() && graph.model.state->runTimeSizes.isEnabled(); }
 
 Dim NodeImporter::bindCount(Value count, unsigned i, int64_t axis, int64_t most) {
   if (failed()) {
@@ -173,13 +170,6 @@ Dim NodeImporter::bindCount(Value count, unsigned i, int64_t axis, int64_t most)
   std::string name = llvm::formatv("{0}.{1}", graph.nameOf(node.output(int(i))), axis);
   Element element{cast(reshape(count, {1}), b.getI64Type()), 0};
   return graph.model.state->runTimeSizes.bind(b, loc, element, name, {0, most, 1, most});
-}
-
-/// Returns the ONNX name of |tensor|, or that of the node that is imported.
-static std::string nameOfTensor(NodeImporter &n, Value tensor) {
-  auto argument = mlir::dyn_cast<mlir::BlockArgument>(tensor);
-  StringRef name = argument ? getInputName(argument) : getTensorName(tensor);
-  return name.empty() ? n.graph.nameOf(nodeName(n.node)) : name.str();
 }
 
 std::optional<llvm::SmallVector<Dim>> NodeImporter::bindSizes(Value value, int64_t most) {
@@ -200,7 +190,7 @@ std::optional<llvm::SmallVector<Dim>> NodeImporter::bindSizes(Value value, int64
     Element element = traceElement(value, i);
     Dim bound = findBound(element);
     if (bound.isUnknown()) {
-      std::string name = llvm::formatv("{0}[{1}]", nameOfTensor(*this, element.tensor), element.index);
+      std::string name = nameOf(element, graph.nameOf(nodeName(node)));
       element.tensor = cast(element.tensor, b.getI64Type());
       bound = graph.model.state->runTimeSizes.bind(b, loc, element, name, {0, most, 1, most});
     }

@@ -3,6 +3,9 @@
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SizeUpdates.h"
+#include "top_dialect/Import/Onnx/CarriedSizes.h"
+#include "top_dialect/Import/Onnx/OnnxModel.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -96,6 +99,25 @@ std::string decidingInput(Value cond) {
   return "";
 }
 
+/// Gives the results of |op| symbols for the sizes that differ between its branches.
+void openResults(NodeImporter &n, IfOp op) {
+  auto yielded = [](mlir::Region &region) { return region.front().getTerminator()->getOperands(); };
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    Shape first = yielded(op.getThenRegion())[i], second = yielded(op.getElseRegion())[i];
+    auto sizes = NodeImporter::sizes(result);
+    for (size_t d = 0; d < sizes.size() && !n.failed(); ++d) {
+      if (sizes[d].isUnknown() && !first[d].isUnknown() && !second[d].isUnknown()) {
+        std::string name = n.graph.nameOf(n.node.output(static_cast<int>(i)));
+        DimRange range{std::min(minOf(first[d]), minOf(second[d])), std::max(maxOf(first[d]), maxOf(second[d]))};
+        range.likely = range.max;
+        sizes[d] =
+            n.graph.model.state->runTimeSizes.declare(n.b.getContext(), llvm::formatv("{0}.{1}", name, d).str(), range);
+      }
+    }
+    result.setType(tensorType(sizes, NodeImporter::elementType(result)));
+  }
+}
+
 void importIf(NodeImporter &n) {
   Value cond = n.input(0);
   const onnx::GraphProto *thenGraph = subgraph(n, "then_branch");
@@ -145,6 +167,9 @@ void importIf(NodeImporter &n) {
     op.getThenRegion().takeBody(*thenRegion);
     op.getElseRegion().takeBody(*elseRegion);
     outputs = n.finish(op);
+    if (!n.failed()) {
+      openResults(n, op);
+    }
   }
   for (auto [i, value] : llvm::enumerate(outputs)) {
     n.setOutput(i, value);
@@ -155,43 +180,66 @@ void importIf(NodeImporter &n) {
 // Loop
 //===----------------------------------------------------------------------===//
 
-/// Returns |a| with `?` for each dim that differs in |b|. Returns |a| itself if the ranks or element types differ,
-/// which shape inference reports later.
-mlir::Type widen(mlir::Type a, mlir::Type b) {
-  auto first = mlir::cast<mlir::RankedTensorType>(a);
-  auto second = mlir::cast<mlir::RankedTensorType>(b);
-  if (first.getRank() != second.getRank()) {
-    return a;
-  }
-  llvm::SmallVector<Dim> sizes;
-  for (auto [x, y] : llvm::zip(Shape(first).dims(), Shape(second).dims())) {
-    sizes.push_back(sameSize(x, y) ? x : Dim(mlir::ShapedType::kDynamic));
-  }
-  return tensorType(sizes, first.getElementType());
-}
-
 /// Imports the body with carried types that are valid for every iteration: dims that an iteration changes are opened
-/// and the body is imported again, until no dim changes. Each round opens at least one dim.
-std::unique_ptr<mlir::Region> importBody(NodeImporter &n, const onnx::GraphProto &graph,
-                                         llvm::SmallVector<mlir::Type> types) {
+/// and the body is imported again, until no dim changes. |check| may reject the body.
+std::unique_ptr<mlir::Region> importBody(NodeImporter &n, const onnx::GraphProto &graph, CarriedSizes &sizes,
+                                         llvm::function_ref<void(mlir::Region &)> check) {
   while (true) {
     if (!n.graph.takeLoopImport()) {
       n.unsupported("its nested loops change too many dims; fix the dims with --input_shapes");
     }
+    llvm::SmallVector<mlir::Type> types{mlir::RankedTensorType::get({}, n.b.getI64Type()),
+                                        mlir::RankedTensorType::get({}, n.b.getI1Type())};
+    llvm::append_range(types, sizes.argumentTypes());
     auto region = importRegion(n, graph, types);
-    if (n.failed()) {
+    if (!n.failed()) {
+      check(*region);
+    }
+    if (n.failed() || !sizes.update(region->front().getTerminator()->getOperands().drop_front())) {
       return region;
     }
-    mlir::OperandRange yielded = region->front().getTerminator()->getOperands();
-    bool changed = false;
-    for (size_t i = 2; i < types.size() && i - 1 < yielded.size(); ++i) {
-      mlir::Type wide = widen(types[i], yielded[i - 1].getType());
-      changed |= wide != types[i];
-      types[i] = wide;
+  }
+}
+
+/// Returns a symbol for the number of passes of a loop, the size |name|.
+Dim declarePasses(NodeImporter &n, llvm::StringRef name, PassLimit &limit) {
+  RunTimeSizes &sizes = n.graph.model.state->runTimeSizes;
+  int64_t most = sizes.givenRange(name) ? 1 : limit.most();
+  if (most == INT64_MAX) {
+    n.unsupported(
+        llvm::formatv("it stacks a value of each pass, and the number of passes has no bound: give its range, "
+                      "--dims '{0}=0..MAX'{1}",
+                      name, limit.advice()));
+    return 1;
+  }
+  return sizes.declare(n.b.getContext(), name, {0, most, 1, most});
+}
+
+/// Gives the results of |op| their sizes: symbols for those that a pass changes, and for an open number of passes.
+void openResults(NodeImporter &n, LoopOp op, CarriedSizes &sizes, PassLimit &limit) {
+  size_t carried = op.getInit().size();
+  for (auto [i, result] : llvm::enumerate(op.getResults().take_front(carried))) {
+    result.setType(sizes.resultType(i));
+  }
+  auto own = symbolsSetIn(op.getBody());
+  bool isCounted = !op.getCond();
+  for (auto [i, result] : llvm::enumerate(op.getResults().drop_front(carried))) {
+    auto dims = NodeImporter::sizes(result);
+    std::string name = n.graph.nameOf(n.node.output(static_cast<int>(carried + i)));
+    llvm::SetVector<SizeSymbolAttr> used;
+    collectSymbols(result, used);
+    if (llvm::any_of(used, [&](SizeSymbolAttr symbol) { return own.contains(symbol); })) {
+      n.unsupported(llvm::formatv("it stacks '{0}', whose size a pass computes", name));
+      return;
     }
-    if (!changed) {
-      return region;
+    if (!dims[0].isUnknown()) {
+      continue;
     }
+    if (dims[0] = isCounted ? limit.count() : Dim(mlir::ShapedType::kDynamic); dims[0].isUnknown()) {
+      dims[0] = declarePasses(n, llvm::formatv("{0}.0", name).str(), limit);
+      op->setAttr(kOpenPassesAttr, n.b.getUnitAttr());
+    }
+    result.setType(tensorType(dims, NodeImporter::elementType(result)));
   }
 }
 
@@ -376,21 +424,29 @@ void importLoop(NodeImporter &n) {
     }
     tensors.push_back(value.tensor);
   }
-  llvm::SmallVector<mlir::Type> types{mlir::RankedTensorType::get({}, n.b.getI64Type()),
-                                      mlir::RankedTensorType::get({}, n.b.getI1Type())};
-  llvm::append_range(types, mlir::ValueRange(tensors).getTypes());
-  auto region = importBody(n, *body, types);
+  PassLimit limit(n, trips);
+  CarriedSizes sizes(n, tensors, *body, limit);
+  auto region = importBody(n, *body, sizes, [&](mlir::Region &imported) {
+    if (!trips && isEndless(cond, imported)) {
+      n.fail("it has neither a trip count nor a condition that could end it: it never ends");
+    }
+  });
   if (n.failed()) {
     return;
   }
-  if (!trips && isEndless(cond, *region)) {
-    n.fail("it has neither a trip count nor a condition that could end it: it never ends");
-    return;
+  if (body->output_size() > static_cast<int>(1 + init.size()) && limit.count().isUnknown()) {
+    (void)limit.most(); // stacked values may need a limit, which is checked before the loop
   }
   llvm::SmallVector<mlir::Type> results(body->output_size() - 1, NodeImporter::placeholder(n.b));
-  auto op = LoopOp::create(n.b, n.loc, results, trips, trips && staysTrue(cond, *region) ? Value() : cond, tensors);
+  bool isCounted = trips && staysTrue(cond, *region);
+  Value first = isCounted || cond ? cond : createScalar(n.b, n.loc, n.b.getI1Type(), 1);
+  auto op = LoopOp::create(n.b, n.loc, results, trips, isCounted ? Value() : first, tensors);
   op.getBody().takeBody(*region);
-  for (auto [i, value] : llvm::enumerate(n.finish(op))) {
+  Values outputs = n.finish(op);
+  if (!n.failed()) {
+    openResults(n, op, sizes, limit);
+  }
+  for (auto [i, value] : llvm::enumerate(outputs)) {
     n.setOutput(i, value);
   }
 }

@@ -102,16 +102,7 @@ private:
     if (error) {
       return error;
     }
-    // Sizes do not pass from one part of a model with control flow to another.
-    bool hasControl = llvm::any_of(graph().node(), [](const onnx::NodeProto &node) {
-      return node.op_type() == "If" || node.op_type() == "Loop" || node.op_type() == "Scan";
-    });
-    if (hasControl && !unknown.empty()) {
-      return fail(unknown.begin()->second);
-    }
-    if (!hasControl) {
-      model.state->runTimeSizes = RunTimeSizes(options.dims, std::move(unknown), options.opened);
-    }
+    model.state->runTimeSizes = RunTimeSizes(options.dims, std::move(unknown), options.opened);
     for (const Input &input : inputs) {
       if (llvm::Error error =
               checkTensorSize(input.getType(), llvm::formatv("input '{0}'", input.name), options.tensorLimit())) {
@@ -271,7 +262,7 @@ private:
     if (llvm::Error error = importer.importNodes()) {
       return error;
     }
-    if (llvm::Error error = model.state->runTimeSizes.checkNames()) {
+    if (llvm::Error error = model.state->runTimeSizes.finish()) {
       return error;
     }
     if (llvm::Error error = finishFunction(function, importer)) {

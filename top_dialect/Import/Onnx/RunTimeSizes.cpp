@@ -4,6 +4,8 @@
 
 #include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Import/Onnx/ImportError.h"
 
@@ -70,10 +72,17 @@ Element traceElement(Value tensor, int64_t index) {
   return {tensor, index};
 }
 
+/// Returns whether a symbol that |bind| gives to an element of |tensor| is known to ops that are imported now, or that
+/// follow |tensor| in its block.
+static bool isVisible(BindOp bind, Value tensor) {
+  mlir::Block *block = bind->getBlock();
+  return block == tensor.getParentBlock() || block->empty() || !block->back().hasTrait<mlir::OpTrait::IsTerminator>();
+}
+
 Dim findBound(Element element) {
   for (mlir::Operation *user : element.tensor.getUsers()) {
     auto bind = mlir::dyn_cast<BindOp>(user);
-    if (bind && static_cast<int64_t>(bind.getIndex()) == element.index) {
+    if (bind && static_cast<int64_t>(bind.getIndex()) == element.index && isVisible(bind, element.tensor)) {
       return sizeOf(bind.getSymbol());
     }
     auto cast = mlir::dyn_cast<CastOp>(user); // only i64 elements are bound
@@ -86,31 +95,51 @@ Dim findBound(Element element) {
   return mlir::ShapedType::kDynamic;
 }
 
-Dim RunTimeSizes::bind(mlir::OpBuilder &builder, mlir::Location loc, Element element, llvm::StringRef name,
-                       DimRange byDefault) {
-  std::string symbolName = name.str();
-  if (unsigned count = names[name]++) {
-    symbolName += "'" + std::to_string(count);
-  }
-  auto given = ranges.byName.find(symbolName);
-  DimRange range = given == ranges.byName.end() ? byDefault : given->second;
+std::string nameOf(Element element, llvm::StringRef otherName) {
+  auto argument = mlir::dyn_cast<mlir::BlockArgument>(element.tensor);
+  llvm::StringRef name = argument ? getInputName(argument) : getTensorName(element.tensor);
+  return llvm::formatv("{0}[{1}]", name.empty() ? otherName : name, element.index);
+}
+
+std::optional<DimRange> RunTimeSizes::givenRange(llvm::StringRef name) const {
+  auto given = ranges.byName.find(name.str());
+  return given == ranges.byName.end() ? std::nullopt : std::optional(given->second);
+}
+
+std::string RunTimeSizes::takeName(llvm::StringRef wanted) {
+  unsigned count = names[wanted]++;
+  return count ? llvm::formatv("{0}'{1}", wanted, count).str() : wanted.str();
+}
+
+Dim RunTimeSizes::declare(mlir::MLIRContext *context, llvm::StringRef name, DimRange byDefault) {
+  std::string symbolName = takeName(name);
+  auto given = givenRange(symbolName);
+  DimRange range = given.value_or(byDefault);
   range.max = std::max(range.max, byDefault.min + 1);
-  if (given != ranges.byName.end() && (range.min == range.max || range.divisor != 1)) {
+  if (given && (range.min == range.max || range.divisor != 1)) {
     unused[symbolName] = llvm::formatv("--dims gives '{0}' a single size or a divisor, but a run computes it: give a "
                                        "range MIN..MAX, or make an input a constant with --input_values",
                                        symbolName);
     return byDefault.max;
   }
   unused.erase(symbolName);
-  if (opened) {
-    opened(symbolName, range);
-  }
-  auto symbol = SizeSymbolAttr::get(builder.getContext(), symbolName, range.min, range.max, range.likely);
-  BindOp::create(builder, loc, element.tensor, element.index, symbol);
-  return sizeOf(symbol);
+  declared[symbolName] = range;
+  return Dim::symbol(context, symbolName, range.min, range.max, range.likely);
 }
 
-llvm::Error RunTimeSizes::checkNames() const {
+Dim RunTimeSizes::bind(mlir::OpBuilder &builder, mlir::Location loc, Element element, llvm::StringRef name,
+                       DimRange byDefault) {
+  Dim size = declare(builder.getContext(), name, byDefault);
+  if (size.isSymbolic()) {
+    BindOp::create(builder, loc, element.tensor, element.index, asSymbol(size));
+  }
+  return size;
+}
+
+llvm::Error RunTimeSizes::finish() const {
+  for (const auto &[name, range] : declared) {
+    opened ? opened(name, range) : void();
+  }
   return unused.empty() ? llvm::Error::success() : fail(unused.begin()->second);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/SizeValues.h"
 
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 
 #include "mlir/IR/Iterators.h"
@@ -51,17 +52,19 @@ static bool dependsOnDims(Value value) {
 
 llvm::SetVector<Value> findSizeValues(mlir::func::FuncOp function) {
   llvm::SetVector<Value> values;
-  // Users come before the ops that they read, so that chains without a use disappear as a whole.
-  function.walk<mlir::WalkOrder::PostOrder, mlir::ReverseIterator>([&](mlir::Operation *op) {
-    if (mlir::isOpTriviallyDead(op)) {
+  // Users come before the ops that they read, and ops before those in their regions, so that chains without a use
+  // disappear as a whole.
+  function.walk<mlir::WalkOrder::PreOrder, mlir::ReverseIterator>([&](mlir::Operation *op) {
+    if (isUnused(op)) {
       op->erase();
-      return;
+      return mlir::WalkResult::skip();
     }
     for (Value operand : op->getOperands()) {
       if (!isShapeArithmetic(op) && !mlir::isa<BindOp>(op) && readOpenSizes(operand) && dependsOnDims(operand)) {
         values.insert(operand);
       }
     }
+    return mlir::WalkResult::advance();
   });
   return values;
 }
