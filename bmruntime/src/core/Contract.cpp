@@ -4,6 +4,7 @@
 
 #include "Count.h"
 #include "Memory.h"
+#include "TensorInfo.h"
 #include "bmodel/kernel_abi.h"
 #include "bmodel/tensor_layout.h"
 #include "bmrt/bmrt.h"
@@ -110,7 +111,8 @@ bmrt_code_t checkLaunch(const StageProgram &program, const LaunchDef &launch, co
   for (uint32_t i = 0; i < head.arg_count; ++i) {
     const bm_kernel_arg arg = contract.arg(i);
     const TensorDef &tensor = *stage.tensors()->Get(launch.args()->Get(i));
-    if (!contract.takesDims() && tensor.bytes() != arg.bytes) {
+    const bool hasOpenSize = !isKnown(tensor, nullptr); // compared at each size (SizeCheck.h)
+    if (!contract.takesDims() && !hasOpenSize && tensor.bytes() != arg.bytes) {
       return BMRT_FAIL(status, CORRUPT,
                        "argument %" PRIu32 " of kernel '%.80s' is tensor '%.60s' of %" PRIu64
                        " bytes, its code takes one of %" PRIu64,

@@ -247,10 +247,11 @@ bmrt_code_t Sizes::derive(Vector &vector, uint32_t first, bmrt_status_t *status)
       continue;
     }
     int64_t value = -1;
-    if (!evaluate(terms, vector.dims.data(), value) || !isInRange(slot, value)) {
+    const bool isValid = evaluate(terms, vector.dims.data(), value) && isInRange(slot, value);
+    if (!isValid && program->dimKinds[i] != DimKind::SetByStep) {
       return failOutOfRange(slot, value, status);
     }
-    vector.dims[i] = value;
+    vector.dims[i] = isValid ? value : -1; // a loop may set the other dims of the expression again before its use
   }
   return BMRT_OK;
 }
@@ -345,7 +346,10 @@ bmrt_code_t Sizes::setByStep(uint32_t slot, int64_t value, bmrt_status_t *status
     current->bytes[tensor] = currentBytes(*program->def->tensors()->Get(tensor), current->dims.data());
   }
   for (uint32_t tensor : stepTensors) {
-    if (isKnown(*program->def->tensors()->Get(tensor), current->dims.data())) {
+    const TensorDef &def = *program->def->tensors()->Get(tensor);
+    // A tensor with a size of a step has memory for the largest size, and branches may view it at different sizes.
+    const bool isInLargest = def.view_of() < 0 || usesStepDims(*program, *program->def->tensors()->Get(def.view_of()));
+    if (!isInLargest && isKnown(def, current->dims.data())) {
       BMRT_RETURN_IF_ERROR(checkView(*program, tensor, current->bytes.data(), status));
     }
   }
