@@ -24,7 +24,11 @@ llvm::Error ControlPlanner::plan(func::FuncOp function) {
     slots[argument] = slot;
   }
   bmodel::SubnetDefT &main = builder.addControlSubnet("main");
-  if (llvm::Error error = planBlock(body, body.getTerminator()->getOperands(), builder.getResults(), main)) {
+  Results results;
+  for (auto [value, slot] : llvm::zip_equal(body.getTerminator()->getOperands(), builder.getResults())) {
+    results.add(value, value, slot);
+  }
+  if (llvm::Error error = planBlock(body, results, {}, main)) {
     return error;
   }
   auto placed = llvm::map_to_vector(variables, [](const auto &each) { return each.first; });
@@ -122,11 +126,11 @@ static bool isReadFrom(BlockArgument argument, Operation *op) {
 }
 
 /// Decides which ops of the block write directly to the slot in which their result is returned. That is safe unless the
-/// slot holds an argument of the block that is still read.
-void ControlPlanner::chooseDestinations(Block &block, ValueRange results, ArrayRef<uint32_t> to) {
-  for (auto [value, slot] : llvm::zip_equal(results, to)) {
+/// slot holds an argument of the block that is still read, or has sizes that are set at the end of the block.
+void ControlPlanner::chooseDestinations(Block &block, const Results &results) {
+  for (auto [value, like, slot] : llvm::zip_equal(results.values, results.like, results.to)) {
     Operation *op = value.getDefiningOp();
-    bool isWritten = op && op->getBlock() == &block && !top::isConstant(value);
+    bool isWritten = op && op->getBlock() == &block && !top::isConstant(value) && value.getType() == like.getType();
     bool isHeld = isWritten && llvm::any_of(block.getArguments(), [&, slot = slot](BlockArgument argument) {
                     auto known = slots.find(argument);
                     return known != slots.end() && known->second == slot && isReadFrom(argument, op);
@@ -138,15 +142,15 @@ void ControlPlanner::chooseDestinations(Block &block, ValueRange results, ArrayR
 }
 
 /// Copies the results that are not in their slots yet. Values that lie in a target of another copy are saved first.
-llvm::Error ControlPlanner::copyResults(ValueRange results, ArrayRef<uint32_t> to, bmodel::SubnetDefT &subnet) {
+llvm::Error ControlPlanner::copyResults(const Results &results, bmodel::SubnetDefT &subnet) {
   ++now;
   SmallVector<std::pair<uint32_t, uint32_t>> copies;
-  for (auto [value, slot] : llvm::zip_equal(results, to)) {
+  for (auto [value, slot] : llvm::zip_equal(results.values, results.to)) {
     llvm::Expected<uint32_t> from = slotOf(value);
     if (!from) {
       return from.takeError();
     }
-    bool isTarget = llvm::is_contained(to, *from);
+    bool isTarget = llvm::is_contained(results.to, *from);
     if (*from != slot && isTarget) {
       llvm::Expected<uint32_t> saved = addVariable(value);
       if (!saved) {
@@ -177,28 +181,26 @@ llvm::Error ControlPlanner::planOp(Operation *op, bmodel::SubnetDefT &subnet) {
   if (auto loop = dyn_cast<top::LoopOp>(op)) {
     return planLoop(loop, subnet);
   }
+  if (auto bind = dyn_cast<top::BindOp>(op)) {
+    return planBind(bind, subnet);
+  }
   return llvm::Error::success(); // a constant
 }
 
-llvm::Error ControlPlanner::planBlock(Block &block, ValueRange results, ArrayRef<uint32_t> to,
+void ControlPlanner::addUpdates(ArrayRef<top::SizeUpdate> updates, bmodel::SubnetDefT &subnet) {
+  llvm::move(builder.updateSteps(updates), std::back_inserter(subnet.plan));
+}
+
+llvm::Error ControlPlanner::planBlock(Block &block, const Results &results, ArrayRef<top::SizeUpdate> updates,
                                       bmodel::SubnetDefT &subnet) {
-  chooseDestinations(block, results, to);
+  chooseDestinations(block, results);
   for (Operation &op : block.without_terminator()) {
     if (llvm::Error error = planOp(&op, subnet)) {
       return error;
     }
   }
-  return copyResults(results, to, subnet);
-}
-
-llvm::Expected<uint32_t> ControlPlanner::planRegion(Region &region, const Twine &name, ValueRange results,
-                                                    ArrayRef<uint32_t> to) {
-  bmodel::SubnetDefT &subnet = builder.addControlSubnet(name.str());
-  uint32_t number = builder.lastSubnet();
-  if (llvm::Error error = planBlock(region.front(), results, to, subnet)) {
-    return std::move(error);
-  }
-  return number;
+  addUpdates(updates, subnet);
+  return copyResults(results, subnet);
 }
 
 //===----------------------------------------------------------------------===//
@@ -236,6 +238,47 @@ static std::string displayName(Operation *op) {
   return name.empty() ? op->getName().stripDialect().str() : name;
 }
 
+llvm::Error ControlPlanner::planBind(top::BindOp op, bmodel::SubnetDefT &subnet) {
+  ++now;
+  llvm::Expected<uint32_t> from = slotOf(op.getValues());
+  if (from) {
+    subnet.plan.push_back(builder.readStep(op, *from));
+  }
+  return from.takeError();
+}
+
+/// Plans a branch. Sizes of its results that are known when it begins, and within their ranges, are set first, so that
+/// ops can write the results to their slots.
+llvm::Expected<uint32_t> ControlPlanner::planBranch(Region &region, const Twine &name, ValueRange results,
+                                                    ArrayRef<uint32_t> to) {
+  bmodel::SubnetDefT &subnet = builder.addControlSubnet(name.str());
+  uint32_t number = builder.lastSubnet();
+  ValueRange yielded = region.front().getTerminator()->getOperands();
+  auto inner = top::symbolsSetIn(region);
+  auto updates = top::findUpdates(results.getTypes(), yielded.getTypes());
+  top::SizeUpdates early, late;
+  for (const top::SizeUpdate &update : *updates) {
+    llvm::SetVector<top::SizeSymbolAttr> used;
+    collectSymbols(update.size, used);
+    bool isLate = maxOf(update.size) > update.symbol.getMax() ||
+                  llvm::any_of(used, [&](top::SizeSymbolAttr symbol) { return inner.contains(symbol); });
+    (isLate ? late : early).push_back(update);
+  }
+  addUpdates(early, subnet);
+  Results returned;
+  for (auto [value, result, slot] : llvm::zip_equal(yielded, results, to)) {
+    auto own = top::findUpdates(result.getType(), value.getType());
+    bool isSetBefore = llvm::none_of(*own, [&](const top::SizeUpdate &update) {
+      return llvm::any_of(late, [&](const top::SizeUpdate &other) { return other.symbol == update.symbol; });
+    });
+    returned.add(value, isSetBefore ? value : result, slot);
+  }
+  if (llvm::Error error = planBlock(region.front(), returned, late, subnet)) {
+    return std::move(error);
+  }
+  return number;
+}
+
 llvm::Error ControlPlanner::planIf(top::IfOp op, bmodel::SubnetDefT &subnet) {
   ++now;
   llvm::Expected<uint32_t> condition = slotOf(op.getCond());
@@ -250,8 +293,7 @@ llvm::Error ControlPlanner::planIf(top::IfOp op, bmodel::SubnetDefT &subnet) {
   branch.condition = *condition;
   for (auto [region, name, number] : {std::tuple(&op.getThenRegion(), ".then", &branch.then_subnet),
                                       std::tuple(&op.getElseRegion(), ".else", &branch.else_subnet)}) {
-    llvm::Expected<uint32_t> planned =
-        planRegion(*region, displayName(op) + name, region->front().getTerminator()->getOperands(), *to);
+    llvm::Expected<uint32_t> planned = planBranch(*region, displayName(op) + name, op.getResults(), *to);
     if (!planned) {
       return planned.takeError();
     }
@@ -314,6 +356,38 @@ llvm::Expected<bmodel::LoopDefT> ControlPlanner::openLoop(top::LoopOp op, bmodel
   return loop;
 }
 
+/// Adds the steps that store the first values of carried values.
+llvm::Error ControlPlanner::enterLoop(top::LoopOp op, const Carried &carried, bmodel::SubnetDefT &subnet) {
+  llvm::Expected<Slots> inits = slotsOf(carried.init);
+  if (!inits) {
+    return inits.takeError();
+  }
+  addUpdates(*top::findUpdates(carried.results.getTypes(), carried.init.getTypes()), subnet);
+  for (auto [from, to] : llvm::zip_equal(*inits, carried.slots)) {
+    subnet.plan.push_back(copyStep(from, to));
+    subnet.plan.back()->writes.clear(); // a first value, which tools must not take for the result
+  }
+  return llvm::Error::success();
+}
+
+/// Gives each argument of a loop's body its slot: that of the result, unless a pass changes the value's size. Then it
+/// is a copy of the result of the previous pass.
+llvm::Error ControlPlanner::beginPass(const Carried &carried, bmodel::SubnetDefT &body) {
+  addUpdates(*top::findUpdates(carried.arguments.getTypes(), carried.results.getTypes()), body);
+  for (auto [argument, result, slot] : llvm::zip_equal(carried.arguments, carried.results, carried.slots)) {
+    slots[argument] = slot;
+    if (argument.getType() != result.getType()) {
+      llvm::Expected<uint32_t> copy = addVariable(argument);
+      if (!copy) {
+        return copy.takeError();
+      }
+      touch(slot);
+      body.plan.push_back(copyStep(slot, slots[argument] = *copy));
+    }
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error ControlPlanner::planLoop(top::LoopOp op, bmodel::SubnetDefT &subnet) {
   ++now;
   Block &body = op.getBody().front();
@@ -321,27 +395,32 @@ llvm::Error ControlPlanner::planLoop(top::LoopOp op, bmodel::SubnetDefT &subnet)
   if (!loop) {
     return loop.takeError();
   }
-  llvm::Expected<Slots> inits = slotsOf(op.getInit());
-  llvm::Expected<Slots> carried = inits ? storesOf(op.getResults()) : llvm::Expected<Slots>(inits.takeError());
-  if (!carried) {
-    return carried.takeError();
+  llvm::Expected<Slots> stores = storesOf(op.getResults());
+  if (!stores) {
+    return stores.takeError();
   }
-  for (auto [from, to, argument] : llvm::zip_equal(*inits, *carried, body.getArguments().drop_front(2))) {
-    subnet.plan.push_back(copyStep(from, to));
-    subnet.plan.back()->writes.clear(); // a first value, which tools must not take for the result
-    slots[argument] = to;
+  Carried carried{op.getInit(), body.getArguments().drop_front(2), op.getResults(), *stores};
+  if (llvm::Error error = enterLoop(op, carried, subnet)) {
+    return error;
   }
   loops.push_back({now, {}});
-  Slots to(*carried);
-  ValueRange results = body.getTerminator()->getOperands();
-  if (loop->condition < 0) {
-    results = results.drop_front();
-  } else {
-    to.insert(to.begin(), uint32_t(loop->condition));
+  ++now;
+  bmodel::SubnetDefT &pass = builder.addControlSubnet(displayName(op) + ".body");
+  loop->body = builder.lastSubnet();
+  if (llvm::Error error = beginPass(carried, pass)) {
+    return error;
   }
-  llvm::Expected<uint32_t> planned = planRegion(op.getBody(), displayName(op) + ".body", results, to);
-  if (!planned) {
-    return planned.takeError();
+  ValueRange yielded = body.getTerminator()->getOperands();
+  Results results;
+  if (loop->condition >= 0) {
+    results.add(yielded[0], body.getArgument(1), uint32_t(loop->condition));
+  }
+  for (auto [value, result, slot] : llvm::zip_equal(yielded.drop_front(), carried.results, carried.slots)) {
+    results.add(value, result, slot);
+  }
+  auto updates = top::findUpdates(carried.results.getTypes(), yielded.drop_front().getTypes());
+  if (llvm::Error error = planBlock(body, results, *updates, pass)) {
+    return error;
   }
   closeLoop();
   for (int32_t slot : {loop->condition, loop->iteration, loop->trip_count}) {
@@ -349,11 +428,10 @@ llvm::Error ControlPlanner::planLoop(top::LoopOp op, bmodel::SubnetDefT &subnet)
       touch(uint32_t(slot));
     }
   }
-  llvm::for_each(*carried, [&](uint32_t slot) { touch(slot); });
-  loop->body = *planned;
+  llvm::for_each(carried.slots, [&](uint32_t slot) { touch(slot); });
   bmodel::StepOpUnion step;
   step.Set(*loop);
-  addStep(subnet, std::move(step), op, *carried);
+  addStep(subnet, std::move(step), op, carried.slots);
   return llvm::Error::success();
 }
 

@@ -27,19 +27,37 @@ private:
     llvm::SetVector<uint32_t> used;
   };
   using Slots = llvm::SmallVector<uint32_t>;
+  /// The results of a block: values, the slots that receive them, and the values whose types the slots have.
+  struct Results {
+    llvm::SmallVector<mlir::Value> values, like;
+    Slots to;
 
-  /// Adds the steps of |block| to |subnet|, and stores |results| in the slots |to|.
-  llvm::Error planBlock(mlir::Block &block, mlir::ValueRange results, llvm::ArrayRef<uint32_t> to,
+    void add(mlir::Value value, mlir::Value likeValue, uint32_t slot) {
+      values.push_back(value), like.push_back(likeValue), to.push_back(slot);
+    }
+  };
+  /// The carried values of a loop.
+  struct Carried {
+    mlir::ValueRange init, arguments, results;
+    Slots slots; ///< of the results
+  };
+
+  /// Adds the steps of |block| to |subnet|, and stores its results. |updates|: the sizes that these have then.
+  llvm::Error planBlock(mlir::Block &block, const Results &results, llvm::ArrayRef<top::SizeUpdate> updates,
                         bmodel::SubnetDefT &subnet);
   llvm::Error planOp(mlir::Operation *op, bmodel::SubnetDefT &subnet);
-  void chooseDestinations(mlir::Block &block, mlir::ValueRange results, llvm::ArrayRef<uint32_t> to);
-  llvm::Error copyResults(mlir::ValueRange results, llvm::ArrayRef<uint32_t> to, bmodel::SubnetDefT &subnet);
+  void chooseDestinations(mlir::Block &block, const Results &results);
+  llvm::Error copyResults(const Results &results, bmodel::SubnetDefT &subnet);
   llvm::Error planCall(mlir::func::CallOp call, bmodel::SubnetDefT &subnet);
   llvm::Error planIf(top::IfOp op, bmodel::SubnetDefT &subnet);
   llvm::Error planLoop(top::LoopOp op, bmodel::SubnetDefT &subnet);
   llvm::Expected<bmodel::LoopDefT> openLoop(top::LoopOp op, bmodel::SubnetDefT &subnet);
-  llvm::Expected<uint32_t> planRegion(mlir::Region &region, const llvm::Twine &name, mlir::ValueRange results,
+  llvm::Error enterLoop(top::LoopOp op, const Carried &carried, bmodel::SubnetDefT &subnet);
+  llvm::Error beginPass(const Carried &carried, bmodel::SubnetDefT &body);
+  llvm::Error planBind(top::BindOp op, bmodel::SubnetDefT &subnet);
+  llvm::Expected<uint32_t> planBranch(mlir::Region &region, const llvm::Twine &name, mlir::ValueRange results,
                                       llvm::ArrayRef<uint32_t> to);
+  void addUpdates(llvm::ArrayRef<top::SizeUpdate> updates, bmodel::SubnetDefT &subnet);
   void closeLoop();
 
   /// Returns the slot of a value that is read; adds it if the value is a constant.

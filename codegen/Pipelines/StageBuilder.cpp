@@ -5,6 +5,7 @@
 #include "codegen/Target/Tensors.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TopConstOps.h"
@@ -249,6 +250,23 @@ uint32_t StageBuilder::linkTensor(const Linked &to, bmodel::TensorDefT tensor) {
   }
   stage->tensors.push_back(std::make_unique<bmodel::TensorDefT>(std::move(tensor)));
   return uint32_t(stage->tensors.size() - 1);
+}
+
+std::vector<std::unique_ptr<bmodel::StepDefT>> StageBuilder::updateSteps(ArrayRef<top::SizeUpdate> updates) const {
+  std::vector<std::unique_ptr<bmodel::StepDefT>> steps;
+  for (const top::SizeUpdate &update : updates) {
+    steps.push_back(std::make_unique<bmodel::StepDefT>());
+    steps.back()->op.Set(sizes->update(update));
+  }
+  return steps;
+}
+
+std::unique_ptr<bmodel::StepDefT> StageBuilder::readStep(top::BindOp op, uint32_t from) {
+  bmodel::ReadDimDefT read;
+  read.slot = sizes->slotOf(sizeOf(op.getSymbol())), read.from = from, read.index = op.getIndex();
+  auto step = std::make_unique<bmodel::StepDefT>();
+  step->op.Set(read);
+  return step;
 }
 
 void StageBuilder::linkSizes(SubnetProgram &program) {

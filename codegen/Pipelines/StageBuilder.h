@@ -11,6 +11,8 @@
 #include "codegen/Pipelines/StateTensors.h"
 #include "device_dialect/Transforms/PlaceBuffers.h"
 
+#include "top_dialect/IR/TopShapeOps.h"
+
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
@@ -44,6 +46,10 @@ public:
   llvm::Expected<uint32_t> addConstant(mlir::Value value);
   /// Adds a tensor of a target's program.
   uint32_t linkTensor(const Linked &to, bmodel::TensorDefT tensor);
+  /// Returns the steps that set symbols to sizes.
+  std::vector<std::unique_ptr<bmodel::StepDefT>> updateSteps(llvm::ArrayRef<top::SizeUpdate> updates) const;
+  /// Returns the step that sets the symbol of |op| to an element of the tensor |from|.
+  std::unique_ptr<bmodel::StepDefT> readStep(top::BindOp op, uint32_t from);
   /// Replaces the numbers of sizes by dim slots of the stage, in the program's tensors and launches.
   void linkSizes(SubnetProgram &program);
   bmodel::SubnetDefT &addSubnet(std::unique_ptr<bmodel::SubnetDefT> subnet, llvm::StringRef name, uint32_t chip);

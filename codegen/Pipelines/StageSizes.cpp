@@ -4,7 +4,6 @@
 
 #include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/TopDialect.h"
-#include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/Unsupported.h"
 
 using namespace mlir;
@@ -105,8 +104,7 @@ llvm::Error StageSizes::bindInputs(func::FuncOp function) {
 }
 
 void StageSizes::bindSteps(func::FuncOp function) {
-  for (auto op : function.getOps<top::BindOp>()) {
-    top::SizeSymbolAttr symbol = op.getSymbol();
+  for (top::SizeSymbolAttr symbol : top::symbolsSetIn(function.getBody())) {
     if (!symbols.contains(symbol)) {
       bmodel::DimRange range{symbol.getMin(), symbol.getMax()};
       symbols[symbol] = slots[sizeOf(symbol).expression()] =
@@ -115,10 +113,7 @@ void StageSizes::bindSteps(func::FuncOp function) {
   }
 }
 
-uint32_t StageSizes::slotOf(Dim size) {
-  if (auto known = slots.find(size.expression()); known != slots.end()) {
-    return known->second;
-  }
+std::vector<bmodel::DimTerm> StageSizes::termsOf(Dim size) const {
   std::vector<bmodel::DimTerm> terms;
   for (const SizeStep &step : toPostfix(size)) {
     if (step.kind == SizeStep::Number) {
@@ -129,9 +124,22 @@ uint32_t StageSizes::slotOf(Dim size) {
       terms.push_back(bmodel::opTerm(toOp(step.kind)));
     }
   }
+  return terms;
+}
+
+bmodel::EvalDimDefT StageSizes::update(const top::SizeUpdate &update) const {
+  bmodel::EvalDimDefT step;
+  step.slot = symbols.at(update.symbol), step.terms = termsOf(update.size);
+  return step;
+}
+
+uint32_t StageSizes::slotOf(Dim size) {
+  if (auto known = slots.find(size.expression()); known != slots.end()) {
+    return known->second;
+  }
   // Interval arithmetic may find negative bounds, e.g. of floor(7 * n / 8) - n / 2, but no size is negative.
   bmodel::DimRange range{std::max<int64_t>(minOf(size), 0), maxOf(size)};
-  return slots[size.expression()] = bmodel::addDerivedDim(stage, toText(size), std::move(terms), range, likelyOf(size));
+  return slots[size.expression()] = bmodel::addDerivedDim(stage, toText(size), termsOf(size), range, likelyOf(size));
 }
 
 } // namespace tessera::codegen

@@ -4,7 +4,7 @@
 #define TESSERA_CODEGEN_PIPELINES_STAGESIZES_H
 
 #include "bmodel/writer.h"
-#include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/SizeUpdates.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -21,7 +21,7 @@ public:
   /// Adds a slot for each symbol that the shapes of the function's inputs determine. Returns an error if they leave a
   /// symbol of an input undetermined.
   llvm::Error bindInputs(mlir::func::FuncOp function);
-  /// Adds a slot for each symbol that an op of the function binds.
+  /// Adds a slot for each symbol that an op of the function sets, in any of its regions.
   void bindSteps(mlir::func::FuncOp function);
 
   /// Applies the limits that the function's inputs have (top::kSizeLimitsAttr). Called when all tensors are laid out,
@@ -30,6 +30,8 @@ public:
 
   /// Returns the slot of |size|, which is symbolic and whose symbols are bound; adds a derived slot on first use.
   uint32_t slotOf(Dim size);
+  /// Returns the operation of a step that sets a symbol to a size. The symbols of both have slots.
+  bmodel::EvalDimDefT update(const top::SizeUpdate &update) const;
   /// Returns |size|, which must not be unknown, as a dimension of a tensor.
   bmodel::Dim dimOf(Dim size) {
     return size.isKnown() ? bmodel::constantDim(size.value()) : bmodel::slotDim(stage, slotOf(size));
@@ -38,6 +40,7 @@ public:
 private:
   bool bind(Dim size);
   bool isBound(Dim size) const;
+  std::vector<bmodel::DimTerm> termsOf(Dim size) const;
 
   bmodel::StageDefT &stage;
   llvm::DenseMap<top::SizeAttr, uint32_t> slots;

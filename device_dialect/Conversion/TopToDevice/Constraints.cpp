@@ -3,7 +3,7 @@
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "device_dialect/IR/Verify.h"
 #include "top_dialect/IR/Names.h"
-#include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Reference/ResizeTaps.h"
 
@@ -18,38 +18,38 @@ static std::optional<Violation> checkControlFlow(Operation *op) {
   return std::nullopt;
 }
 
-static bool haveSameSizes(Shape a, Shape b) {
-  return a.rank() == b.rank() &&
-         llvm::all_of(llvm::seq<size_t>(0, a.rank()), [&](size_t i) { return sameSize(a[i], b[i]); });
-}
+/// Checks that the sizes of values from two paths are equal, or symbols that control flow sets.
+static bool canStore(Value to, Value from) { return top::findUpdates(to.getType(), from.getType()).has_value(); }
 
 static std::optional<Violation> checkLoopSizes(top::LoopOp loop) {
   size_t carried = loop.getInit().size();
   ValueRange yielded = loop.getBody().front().getTerminator()->getOperands();
   for (auto [i, init] : llvm::enumerate(loop.getInit())) {
-    Value argument = loop.getBody().getArgument(unsigned(2 + i));
-    if (!Shape(init).isDetermined() || !haveSameSizes(init, argument) || !haveSameSizes(argument, yielded[1 + i])) {
+    Value argument = loop.getBody().getArgument(unsigned(2 + i)), result = loop.getResult(unsigned(i));
+    if (!canStore(result, init) || !canStore(argument, result) || !canStore(result, yielded[1 + i])) {
       return Violation{"carried value " + std::to_string(i) + " changes its size from pass to pass, without a bound",
-                       "carried values of one size"};
+                       "carried values of one size, or with a largest size"};
     }
   }
   for (auto [i, result] : llvm::enumerate(loop.getResults().drop_front(carried))) {
     if (!Shape(result).isDetermined()) {
       return Violation{"it stacks a value of each pass in output " + std::to_string(carried + i) +
-                           ", but the number of passes, or the size of the value, is known only at run time",
-                       "a number of passes that is known at compile time"};
+                           ", whose size is not known before the loop",
+                       "values of one size"};
     }
   }
   return std::nullopt;
 }
 
-/// Checks that what an if returns, or a loop carries, has one size.
+/// Checks that the sizes of what an if returns, or a loop carries, have a bound.
 static std::optional<Violation> checkControlFlowSizes(Operation *op) {
-  auto isOpen = [](Value value) { return !Shape(value).isDetermined(); };
   if (auto branch = dyn_cast<top::IfOp>(op)) {
-    for (auto [i, result] : llvm::enumerate(branch.getResults())) {
-      if (isOpen(result)) {
-        return Violation{"its branches return result " + std::to_string(i) + " in different sizes", "equal sizes"};
+    for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()}) {
+      for (auto [i, value] : llvm::enumerate(region->front().getTerminator()->getOperands())) {
+        if (!canStore(branch.getResult(unsigned(i)), value)) {
+          return Violation{"its branches return result " + std::to_string(i) + " in sizes without a bound",
+                           "sizes with a bound"};
+        }
       }
     }
   }
@@ -207,7 +207,7 @@ ArrayRef<Constraint> getTopToDeviceConstraints() {
        "make its condition or number of iterations a constant: if an input of the model decides it, with "
        "model_transform --input_values NAME=VALUE; or end the model before it with --output_names",
        checkControlFlow},
-      {"control_flow_size", "Branches return, and loops carry, values of one size.",
+      {"control_flow_size", "Branches return, and loops carry, values whose sizes have a bound.",
        "pad the value to a fixed size in the model; if an input of the model decides the branch or the number of "
        "passes, make it a constant with model_transform --input_values NAME=VALUE",
        checkControlFlowSizes},
