@@ -4,8 +4,10 @@
     build/bin/tessera-python regression/conformance/random_control.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
 
 If, Loop and Scan are nested up to three deep; regions capture values of all blocks around them, return captured and
-carried values as they are, and let carried values change places. Each network runs several times in one context: with
-zero passes, conditions that are false at once, and conditions that become false.
+carried values as they are, and let carried values change places. In two of three networks, sizes change as well:
+branches return, and loops carry and stack, matrices of any height, some of which NonZero or Compress finds. Each
+network runs several times in one context: with zero passes, conditions that are false at once, and conditions that
+become false.
 """
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 ISAS = supported_isas()
 SHAPE = (3, 5)
+TALLEST = 12  # rows of a matrix that grows
 MOST_STEPS, MOST_DEPTH = 4, 3
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 UNARY = ("Tanh", "Relu", "Neg", "Sigmoid", "Abs", "Identity")
@@ -31,15 +34,23 @@ BINARY = ("Add", "Sub", "Mul", "Max", "Min")
 Arrays = Mapping[str, np.ndarray]
 
 
-def value(name: str, shape: Sequence[int] = SHAPE, kind: int = FLOAT) -> onnx.ValueInfoProto:
+def value(name: str, shape: Sequence[int | None] = SHAPE, kind: int = FLOAT) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-class Block:
-    """A graph under construction. `tensors` are the f32 tensors that its nodes may read, `flags` the conditions."""
+def tall(name: str) -> onnx.ValueInfoProto:
+    return value(name, [None, SHAPE[1]])
 
-    def __init__(self, network: Network, tensors: Sequence[str], flags: Sequence[str], depth: int) -> None:
+
+class Block:
+    """A graph under construction. `tensors` are the f32 tensors of SHAPE that its nodes may read, `talls` those with
+    any number of rows, `flags` the conditions."""
+
+    def __init__(
+        self, network: Network, tensors: Sequence[str], flags: Sequence[str], depth: int, talls: Sequence[str] = ()
+    ) -> None:
         self.network, self.tensors, self.flags, self.depth = network, list(tensors), list(flags), depth
+        self.talls = list(talls)
         self.nodes: list[onnx.NodeProto] = []
         self.own: list[str] = []  # tensors that nodes of this block compute
 
@@ -65,7 +76,58 @@ class Block:
         (flag,) = self.node(self.network.rng.choice(["Less", "Greater"]), [total, self.network.scalar()])
         return flag
 
+    def rows(self) -> str:
+        return self.network.rng.choice(self.talls[-4:])
+
+    def row(self, matrix: str) -> str:
+        """Returns the sum of all rows, which is bounded."""
+        return self.node("Tanh", self.node("ReduceSum", [matrix, "first"], keepdims=1))[0]
+
+    def join(self, matrices: Sequence[str]) -> str:
+        """Returns up to TALLEST of the rows of several matrices."""
+        (joined,) = self.node("Concat", matrices, axis=0)
+        return self.node("Slice", [joined, "zero", self.network.rng.choice(["tallest", "two"]), "first"])[0]
+
+    def sized_step(self) -> None:
+        """Adds nodes that read or compute matrices of any height."""
+        rng = self.network.rng
+        choice = rng.randrange(8)
+        if choice == 0:
+            self.add(self.node("Add", [self.any(), self.row(self.rows())]))
+            return
+        if choice == 1:
+            (size,) = self.node("Cast", self.node("Shape", [self.rows()], start=0, end=1), to=FLOAT)
+            self.add(self.node("Tanh", self.node("Sub", [self.any(), size])))
+            return
+        if choice == 2:
+            found = self.node(rng.choice(UNARY), [self.rows()])[0]
+        elif choice == 3:
+            found = self.node("MatMul", [self.rows(), "weights"])[0]
+        elif choice == 4:
+            found = self.join([self.rows(), rng.choice([self.rows(), self.any()])])
+        elif choice == 5:
+            found = self.node(rng.choice(BINARY), [self.rows(), self.row(self.any())])[0]
+        else:
+            (flags,) = self.node("Greater", [self.any(), self.network.scalar()])
+            if choice == 6:
+                (places,) = self.node("NonZero", [flags])
+                (places,) = self.node("Gather", [places, "at_zero"], axis=0)
+                found = self.node("Gather", [self.any(), places], axis=0)[0]
+            else:
+                (numbers,) = self.node("Cast", [flags], to=FLOAT)
+                (numbers,) = self.node("ReduceMax", [numbers], axes=[1], keepdims=0)
+                (flags,) = self.node("Slice", [numbers, "zero", "two"])
+                found = self.node("Compress", [self.any(), self.node("Cast", [flags], to=BOOL)[0]], axis=0)[0]
+        self.talls.append(found)
+
+    def sized_results(self, count: int) -> list[str]:
+        """Returns matrices of any height as results, through an op, because a name may be that of an outer graph."""
+        return [self.node(self.network.rng.choice(["Identity", "Tanh"]), [self.rows()])[0] for _ in range(count)]
+
     def step(self) -> None:
+        if self.talls and self.network.rng.random() < 0.4:
+            self.sized_step()
+            return
         choice = self.network.rng.random()
         if choice < 0.25 and self.depth < MOST_DEPTH:
             self.branch()
@@ -81,7 +143,10 @@ class Block:
             self.add(self.node(self.network.rng.choice(BINARY), [self.any(), self.any()]))
 
     def inner(self, tensors: Sequence[str] = (), flags: Sequence[str] = ()) -> Block:
-        return Block(self.network, [*self.tensors, *tensors], [*self.flags, *flags], self.depth + 1)
+        return Block(self.network, [*self.tensors, *tensors], [*self.flags, *flags], self.depth + 1, self.talls)
+
+    def sized_count(self) -> int:
+        return self.network.rng.randrange(3) if self.talls else 0
 
     def fill(self) -> None:
         for _ in range(self.network.rng.randrange(MOST_STEPS)):
@@ -104,21 +169,26 @@ class Block:
         return helper.make_graph(self.nodes, self.network.name(), inputs, results)
 
     def branch(self) -> None:
-        count, flag = self.network.rng.randint(1, 3), self.flag()
+        count, flag, sized = self.network.rng.randint(1, 3), self.flag(), self.sized_count()
         graphs = []
         for _ in range(2):
             inner = self.inner()
             inner.fill()
-            graphs.append(inner.graph([value(name) for name in inner.results(count)]))
-        self.add(self.node("If", [flag], count, then_branch=graphs[0], else_branch=graphs[1]))
+            results = [value(name) for name in inner.results(count)]
+            graphs.append(inner.graph([*results, *map(tall, inner.sized_results(sized))]))
+        outputs = self.node("If", [flag], count + sized, then_branch=graphs[0], else_branch=graphs[1])
+        self.add(outputs[:count])
+        self.talls += outputs[count:]
 
     def loop(self) -> None:
-        count, rng = self.network.rng.randint(1, 3), self.network.rng
+        count, rng, sized = self.network.rng.randint(1, 3), self.network.rng, self.sized_count()
+        matrices = [self.network.name() for _ in range(sized)]
         iteration, going = self.network.name(), self.network.name()
         carried = [self.network.name() for _ in range(count)]
         trips = rng.choice(["n", "m", "n", "", "few"])
         start = rng.choice([self.flag(), "" if trips else "always"])
         inner = self.inner(carried, [going])
+        inner.talls += matrices
         (position,) = inner.node("Cast", [iteration], to=FLOAT)
         inner.add(inner.node("Add", [inner.any(), position]))
         inner.fill()
@@ -128,9 +198,18 @@ class Block:
             on = inner.flag() if start or rng.random() < 0.3 else going
             (on,) = inner.node("Identity", [on])
         results = [value(name) for name in inner.results(count)]
-        arguments = [value(iteration, [], INT64), value(going, [], BOOL), *(value(name) for name in carried)]
-        body = inner.graph([value(on, [], BOOL), *results], arguments)
-        self.add(self.node("Loop", [trips, start, *(self.any() for _ in range(count))], count, body=body))
+        grown = [inner.join([name, inner.row(inner.any())]) if rng.randrange(2) else "" for name in matrices]
+        grown = [name or inner.sized_results(1)[0] for name in grown]
+        arguments = [value(iteration, [], INT64), value(going, [], BOOL), *map(value, carried), *map(tall, matrices)]
+        stacked = inner.node("Tanh", [inner.any()]) if trips and self.talls and rng.randrange(2) else []
+        body = inner.graph([value(on, [], BOOL), *results, *map(tall, grown), *map(value, stacked)], arguments)
+        init = [*(self.any() for _ in range(count)), *(self.rows() for _ in range(sized))]
+        outputs = self.node("Loop", [trips, start, *init], len(init) + len(stacked), body=body)
+        self.add(outputs[:count])
+        self.talls += outputs[count : count + sized]
+        if stacked:
+            (flat,) = self.node("Reshape", [outputs[-1], "flat"])
+            self.talls.append(self.join([flat, self.any()]))
 
     def scan(self) -> None:
         """A scan over the first dim of two tensors, whose results are stacked to one of the usual shape again."""
@@ -157,17 +236,31 @@ class Network:
 
     def __init__(self, seed: int) -> None:
         self.rng, self.count = random.Random(seed), 0
+        self.is_sized = seed % 3 != 0
         self.constants: dict[str, np.ndarray] = {
             "weights": np.random.default_rng(seed).standard_normal((SHAPE[1], SHAPE[1])).astype(np.float32) / 2,
             "few": np.int64(self.rng.randrange(4)),
             "always": np.bool_(True),
             "most": np.float32(self.rng.randrange(5)),
         }
-        main = Block(self, ["x", "z"], ["c"], 0)
+        if self.is_sized:
+            numbers = {
+                "first": [0],
+                "zero": [0],
+                "two": [2],
+                "tallest": [TALLEST],
+                "flat": [-1, SHAPE[1]],
+                "at_zero": 0,
+            }
+            self.constants |= {name: np.array(number, np.int64) for name, number in numbers.items()}
+        main = Block(self, ["x", "z"], ["c"], 0, ["t"] if self.is_sized else [])
         while sum(node.op_type in ("If", "Loop") for node in main.nodes) < 2:
             main.step()
         outputs = [value(name) for name in main.results(self.rng.randint(1, 3))]
         inputs = [value("x"), value("z"), value("c", [], BOOL), value("n", [], INT64), value("m", [], INT64)]
+        if self.is_sized:
+            outputs += map(tall, main.sized_results(2))
+            inputs.append(value("t", ["rows", SHAPE[1]]))
         held = [numpy_helper.from_array(np.asarray(array), name) for name, array in self.constants.items()]
         graph = helper.make_graph(main.nodes, f"control_{seed}", inputs, outputs, held)
         self.model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -186,11 +279,12 @@ class Network:
         return [
             {
                 **{name: rng.standard_normal(SHAPE).astype(np.float32) for name in ("x", "z")},
+                **({"t": rng.standard_normal((rows, SHAPE[1])).astype(np.float32)} if self.is_sized else {}),
                 "c": np.array(bool(flag)),
                 "n": np.array(n),
                 "m": np.array(m),
             }
-            for flag, n, m in ((1, 3, 1), (0, 0, 2), (1, 1, 0), (0, 7, -1))
+            for flag, n, m, rows in ((1, 3, 1, 2), (0, 0, 2, 6), (1, 1, 0, 0), (0, 7, -1, 1))
         ]
 
 
@@ -233,7 +327,8 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     wanted = [dict(zip(names, session.run(names, inputs))) for inputs in runs]
-    compiler("import", "import", "--onnx", path, "--output", mlir)
+    dims = ["--dims", "auto,rows=0..6"] if network.is_sized else []
+    compiler("import", "import", "--onnx", path, "--output", mlir, *dims)
     compare("the reference in run 0", run_reference(compiler, mlir, runs[0]), wanted[0])
     for number, (got, expected) in enumerate(zip(run_all(deploy(compiler, mlir, isa), runs), wanted)):
         compare(f"run {number}", got, expected)

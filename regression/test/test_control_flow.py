@@ -172,17 +172,6 @@ def test_stacked_values(tmp_path: Path) -> None:
     compare(model, compile_model(model), [run_of(0), run_of(1)])
 
 
-def test_stacked_values_of_an_open_number_of_passes(tmp_path: Path) -> None:
-    made = graph(
-        [node("Loop", "n - x", "y rows totals", body=stacking_body())],
-        [value("y", [4, 8]), value("rows", ["n", 4, 8]), value("totals", ["n"])],
-        [value("n", [], INT64), value("x", [4, 8])],
-        {"w": WEIGHTS},
-    )
-    message = rejection(save(tmp_path / "open.onnx", made))
-    assert "node 'y rows totals': it stacks a value of each pass in output 1, but the number of passes" in message
-
-
 def test_long_scan(tmp_path: Path) -> None:
     """One input is scanned backwards along its second dim; the body reads a value of the main graph."""
     body = graph(
@@ -241,21 +230,6 @@ def test_captured_value_lives_until_the_loop_ends(tmp_path: Path) -> None:
     )
     model = save(tmp_path / "captured.onnx", made)
     compare(model, compile_model(model), [run_of(n, n=np.array(n), limit=np.float32(12)) for n in (1, 2, 3, 6)])
-
-
-def test_carried_value_that_grows(tmp_path: Path) -> None:
-    """The message names the loop and says what to do."""
-    body = graph(
-        [node("Concat", "s x", "s2", axis=0), node("Identity", "going", "on")],
-        [value("on", [], BOOL), value("s2", ["rows", 8])],
-        body_inputs(value("s", ["rows", 8])),
-    )
-    made = graph(
-        [node("Loop", "n - x", "y", body=body)], [value("y", ["rows", 8])], [value("n", [], INT64), value("x", [4, 8])]
-    )
-    message = rejection(save(tmp_path / "grows.onnx", made))
-    assert "node 'y': carried value 0 changes its size from pass to pass" in message, message
-    assert "pad the value to a fixed size" in message
 
 
 def test_open_sizes(tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests branches and loops whose values change their size, against onnxruntime."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+import onnx
+import pytest
+from conftest import run_tool
+from test_control_flow import BOOL, FLOAT, INT64, Arrays, body_inputs, compare, compile_model, graph, node, save, value
+
+
+def rows(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((count, 4)).astype(np.float32)
+
+
+def branches_of(then: Sequence[onnx.NodeProto], other: Sequence[onnx.NodeProto]) -> onnx.NodeProto:
+    """An if that returns `t` or `e`, matrices of any height."""
+    return node(
+        "If",
+        "c",
+        "r",
+        then_branch=graph(then, [value("t", ["T", 4])]),
+        else_branch=graph(other, [value("e", ["E", 4])]),
+    )
+
+
+def test_branches_of_constant_sizes(tmp_path: Path) -> None:
+    """Readers see the true size, without any flag: a sum, a shape, and an op on all rows."""
+    made = graph(
+        [
+            branches_of([node("Concat", "x x x", "t", axis=0)], [node("Gather", "x two", "e")]),
+            node("ReduceSum", "r zero", "total", keepdims=0),
+            node("Shape", "r", "shape"),
+            node("Tanh", "r", "y"),
+        ],
+        [value("total", [4]), value("shape", [2], INT64), value("y", ["R", 4])],
+        [value("c", [], BOOL), value("x", [3, 4])],
+        {"two": np.array([2, 0]), "zero": np.array([0])},
+    )
+    model = save(tmp_path / "branches.onnx", made)
+    compare(model, compile_model(model), [{"c": np.array(seed % 2 == 0), "x": rows(3, seed)} for seed in range(4)])
+
+
+def open_branches() -> onnx.GraphProto:
+    """Branches of n and n + m rows; a value of open size is returned as it is, or computed."""
+    return graph(
+        [
+            branches_of(
+                [node("Identity", "x", "t")],
+                [node("Relu", "z", "z1"), node("Concat", "x z1", "joined", axis=0), node("Sin", "joined", "e")],
+            ),
+            node("MatMul", "r w", "y"),
+        ],
+        [value("y", ["R", 4]), value("r", ["R", 4])],
+        [value("c", [], BOOL), value("x", ["n", 4]), value("z", ["m", 4])],
+        {"w": rows(4, 9)},
+    )
+
+
+def test_branches_of_open_sizes(tmp_path: Path) -> None:
+    model = save(tmp_path / "open.onnx", open_branches())
+    bmodel = compile_model(model, imports=("--dims", "n=0..9,m=1..7"))
+    sizes = [(True, 2, 3), (False, 2, 3), (False, 9, 7), (True, 9, 1), (True, 0, 1), (False, 0, 1)]
+    compare(model, bmodel, [{"c": np.array(c), "x": rows(n), "z": rows(m, 1)} for c, n, m in sizes])
+
+
+def test_rows_found_in_a_branch(tmp_path: Path) -> None:
+    """NonZero in a branch, in the branch of a branch, and before the if."""
+    inner = node(
+        "If",
+        "d",
+        "t",
+        then_branch=graph(
+            [
+                node("Greater", "x one", "big"),
+                node("NonZero", "big", "at"),
+                node("GatherND", "m at2", "q"),
+                node("Unsqueeze", "q one_axis", "q2"),
+                node("Concat", "q2 q2 q2 q2", "t1", axis=1),
+            ][:1]
+            + [
+                node("ReduceMax", "x", "most", axes=[1], keepdims=0),
+                node("Greater", "most one", "flags"),
+                node("Compress", "x flags", "t1", axis=0),
+            ],
+            [value("t1", ["A", 4])],
+        ),
+        else_branch=graph([node("Compress", "x before", "t2", axis=0)], [value("t2", ["B", 4])]),
+    )
+    made = graph(
+        [
+            node("ReduceMin", "x", "least", axes=[1], keepdims=0),
+            node("Less", "least low", "before"),
+            branches_of([inner], [node("Compress", "x before", "f", axis=0), node("Neg", "f", "e")]),
+            node("ReduceSum", "r zero", "total", keepdims=0),
+        ],
+        [value("r", ["R", 4]), value("total", [4])],
+        [value("c", [], BOOL), value("d", [], BOOL), value("x", [6, 4])],
+        {"one": np.float32(1), "low": np.float32(-1), "zero": np.array([0])},
+    )
+    model = save(tmp_path / "found.onnx", made)
+    runs = [{"c": np.array(s % 2 == 0), "d": np.array(s % 3 == 0), "x": rows(6, s) * (s % 4)} for s in range(12)]
+    compare(model, compile_model(model, imports=("--dims", "auto")), runs)
+
+
+def growing(trips: str) -> onnx.GraphProto:
+    """A loop that appends a row, computed from all rows so far, in each pass."""
+    body = graph(
+        [
+            node("ReduceSum", "s zero", "row", keepdims=1),
+            node("Tanh", "row", "row1"),
+            node("Concat", "s row1", "s2", axis=0),
+            node("Shape", "s2", "k2"),
+            node("Identity", "going", "on"),
+        ],
+        [value("on", [], BOOL), value("s2", ["L", 4]), value("k2", [2], INT64)],
+        body_inputs(value("s", ["K", 4]), value("k", [2], INT64)),
+    )
+    return graph(
+        [node("Loop", f"{trips} - x none", "y last", body=body), node("Neg", "y", "z")],
+        [value("y", ["R", 4]), value("last", [2], INT64), value("z", ["R", 4])],
+        [value("n", [], INT64), value("x", [2, 4])],
+        {"zero": np.array([0]), "none": np.array([0, 0])},
+    )
+
+
+def passes(*counts: int) -> list[Arrays]:
+    return [{"n": np.array(n), "x": rows(2, n + 3)} for n in counts]
+
+
+@pytest.mark.parametrize("dims", ["n[0]=0..6", "y.0=2..8", "auto"])
+def test_growing_values(tmp_path: Path, dims: str) -> None:
+    model = save(tmp_path / "growing.onnx", growing("n"))
+    compare(model, compile_model(model, imports=("--dims", dims)), passes(3, 0, 6, 1, -2))
+
+
+def stacking() -> onnx.GraphProto:
+    """The trip count or the condition ends the loop; the stacked values have open sizes themselves."""
+    body = graph(
+        [
+            node("Add", "s x", "s2"),
+            node("Identity", "s2", "s3"),
+            node("ReduceSum", "s2", "total", keepdims=0),
+            node("Less", "total limit", "on"),
+            node("Mul", "i i", "square"),
+        ],
+        [value("on", [], BOOL), value("s2", ["n", 4]), value("s3", ["n", 4]), value("square", [], INT64)],
+        body_inputs(value("s", ["n", 4])),
+    )
+    return graph(
+        [node("Loop", "n go x", "y all squares", body=body), node("Neg", "all", "negative")],
+        [value("y", ["n", 4]), value("all", ["P", "n", 4]), value("squares", ["P"], INT64), value("negative", None)],
+        [value("n", [], INT64), value("go", [], BOOL), value("x", ["n", 4]), value("limit", [])],
+    )
+
+
+@pytest.mark.parametrize("made, names", [(growing("n"), "'s' y.0=0..MAX n[0]=0..MAX"), (stacking(), "all.0=0..MAX")])
+def test_sizes_without_a_bound(made: onnx.GraphProto, names: str, tmp_path: Path) -> None:
+    save(tmp_path / "m.onnx", made)
+    flags = ("--model_name", "m", "--model_def", "m.onnx", "--mlir", "m.mlir", "--not_inference", "--dims", "n=1..5")
+    failed = run_tool("model_transform", *(flags if "all" in names else flags[:-2]), cwd=tmp_path)
+    assert failed.returncode == 4
+    for name in names.split():
+        assert name in failed.stdout + failed.stderr
+
+
+def test_growth_beyond_its_bound(tmp_path: Path) -> None:
+    """The error names the dim; the context stays usable."""
+    import tessera.runtime as rt
+
+    model = save(tmp_path / "growing.onnx", growing("n"))
+    bmodel = compile_model(model, imports=("--dims", "y.0=2..8"))
+    net = rt.load(str(bmodel)).net()
+    with pytest.raises(Exception, match=r"y\.0.* becomes 9"):
+        net(dict(passes(7)[0]))
+    assert net(dict(passes(6)[0]))["y"].shape == (8, 4)
+
+
+def test_stacks_of_an_open_number_of_passes(tmp_path: Path) -> None:
+    model = save(tmp_path / "stack.onnx", stacking())
+    runs = [
+        {"n": np.array(n), "go": np.array(go), "x": np.abs(rows(k, n)), "limit": np.array(limit, np.float32)}
+        for n, go, k, limit in [(3, True, 2, 1e9), (9, True, 5, 30), (8, True, 3, 1), (20, True, 1, 1e9)]
+    ]
+    bmodel = compile_model(model, imports=("--dims", "n=1..5,n[0]=0..20"))
+    compare(model, bmodel, runs)
+    import tessera.runtime as rt
+
+    none = rt.load(str(bmodel)).net()({**runs[0], "go": np.array(False)})
+    assert none["all"].shape == (0, 2, 4)
