@@ -83,10 +83,8 @@ class OrtError(Exception):
 class Network:
     """An open network in a folder, imported open or for given sizes, and deployed in its mode."""
 
-    def __init__(self, compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
-        self.compiler, self.isa, self.folder, self.mode = compiler, isa, folder, MODES[seed % len(MODES)]
-        model, inputs = NETWORKS.get(self.mode, random_graphs.make_network)(seed, None)
-        self.open = OpenNetwork(model, inputs, seed)
+    def __init__(self, compiler: Compiler, seed: int, isa: str, folder: Path, mode: str, network: OpenNetwork) -> None:
+        self.compiler, self.isa, self.folder, self.mode, self.open = compiler, isa, folder, mode, network
         self.seed, self.path = seed, folder / "model.onnx"
         self.path.write_bytes(self.open.model.SerializeToString())
         self.ranges: dict[str, np.ndarray] = {}
@@ -187,9 +185,18 @@ def expected_outputs(path: Path, given: Arrays) -> dict[str, np.ndarray]:
 
 
 def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
-    network = Network(compiler, seed, isa, folder)
+    mode = MODES[seed % len(MODES)]
+    model, inputs = NETWORKS.get(mode, random_graphs.make_network)(seed, None)
+    network = Network(compiler, seed, isa, folder, mode, OpenNetwork(model, inputs, seed))
     if not network.open.symbols:
         raise StageError(REJECTED, "no open dim")
+    check_network(network)
+
+
+def check_network(network: Network, tolerance: float | None = None) -> None:
+    """Raises StageError if the open file computes something else than files of fixed sizes, or onnxruntime, within a
+    tolerance; None: that of the mode."""
+    compiler = network.compiler
     try:
         if network.mode == "INT8":
             network.calibrate()
@@ -199,7 +206,8 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
             raise StageError(REJECTED, str(fault)) from fault
         raise
     floats = any(op["type"] == "F32" for op in compiler.info.get("quantization", {}).get("ops", []))
-    tolerance = TOLERANCE["F32" if network.mode == "INT8" and floats else network.mode]
+    if tolerance is None:
+        tolerance = TOLERANCE["F32" if network.mode == "INT8" and floats else network.mode]
     if compiler.info["bit_equal_except"] and network.mode in ("INT8", "QDQ"):
         return
     cases = []
@@ -224,6 +232,13 @@ def run_seeds(
     seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None
 ) -> tuple[list[str], int]:
     """Returns the faults of many seeds, and how many networks were rejected."""
+    return faults_of(run_seed, seeds, jobs, isa, keep)
+
+
+def faults_of(
+    run_seed: Callable[..., str], seeds: Sequence[int], jobs: int, isa: str | None, keep: Path | None
+) -> tuple[list[str], int]:
+    """Returns the faults that `run_seed` finds, and how many networks were rejected."""
     texts = list(filter(None, random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)))
     faults = [text for text in texts if f", {REJECTED}:" not in text]
     return faults, len(texts) - len(faults)
