@@ -85,7 +85,8 @@ Value AttentionShape::referenceOf(Value best) const {
 }
 
 Value AttentionShape::factorOf(Value total) const {
-  Value divisor = zeroesMaskedRows ? replaced(kb, total, 0.0, 1.0) : total;
+  // Without keys, sums over v are 0, and so is their total.
+  Value divisor = zeroesMaskedRows || minOf(keys) < 1 ? replaced(kb, total, 0.0, 1.0) : total;
   return arith::DivFOp::create(kb.b, kb.floatConstant(total.getType(), valueScale), divisor);
 }
 

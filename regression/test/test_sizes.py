@@ -204,6 +204,7 @@ def attention() -> Nodes:
 
 
 def test_attention(tmp_path: Path) -> None:
+    """Also without queries, and without keys, where the result is zero."""
     shapes: dict[str, list[int | str]] = {
         "x": ["batch", 3, "queries", 12],
         "k": ["batch", 3, "keys", 12],
@@ -211,15 +212,15 @@ def test_attention(tmp_path: Path) -> None:
         "mask": ["batch", 1, "queries", "keys"],
     }
     save(tmp_path / "n.onnx", attention(), shapes, 4)
-    model = compile_at(tmp_path, "n", "--dims", "batch=1..4,queries=1..40,keys=1..70")
+    model = compile_at(tmp_path, "n", "--dims", "batch=1..4,queries=0..40,keys=0..70")
     import tessera.runtime as runtime
 
     net = runtime.load(str(model), threads=2).net()
     session = onnxruntime.InferenceSession(str(tmp_path / "n.onnx"), providers=["CPUExecutionProvider"])
-    for batch, queries, keys in ((1, 1, 1), (2, 1, 33), (4, 40, 70), (3, 17, 5), (1, 40, 64)):
+    for batch, queries, keys in ((1, 1, 1), (2, 1, 33), (4, 40, 70), (2, 3, 0), (2, 0, 3), (3, 17, 5), (1, 40, 64)):
         sizes = {"batch": batch, "queries": queries, "keys": keys}
         inputs = {
-            name: RNG.standard_normal([sizes.get(str(d)) or int(d) for d in shape]).astype(np.float32)
+            name: RNG.standard_normal([sizes[d] if isinstance(d, str) else d for d in shape]).astype(np.float32)
             for name, shape in shapes.items()
         }
         inputs["mask"][..., 1:][inputs["mask"][..., 1:] > 0.5] = -1e9
