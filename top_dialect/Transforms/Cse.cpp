@@ -1,6 +1,7 @@
 //===- Cse.cpp - Merges ops that compute the same values ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
 #include "top_dialect/Transforms/Values.h"
@@ -14,7 +15,8 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// Compares ops by what they compute: ignores locations and discardable attributes such as names.
+/// Compares ops by what they compute: ignores locations and discardable attributes such as names, except for lists of
+/// sizes.
 struct ComputationInfo : llvm::DenseMapInfo<Operation *> {
   static constexpr auto kFlags = static_cast<OperationEquivalence::Flags>(OperationEquivalence::IgnoreLocations |
                                                                           OperationEquivalence::IgnoreDiscardableAttrs);
@@ -28,7 +30,9 @@ struct ComputationInfo : llvm::DenseMapInfo<Operation *> {
     if (a == b || a == getTombstoneKey() || a == getEmptyKey() || b == getTombstoneKey() || b == getEmptyKey()) {
       return a == b;
     }
-    return OperationEquivalence::isEquivalentTo(a, b, OperationEquivalence::exactValueMatch, nullptr, kFlags);
+    return a->getDiscardableAttr(kDimsAttr) == b->getDiscardableAttr(kDimsAttr) &&
+           a->getDiscardableAttr(kStartDimsAttr) == b->getDiscardableAttr(kStartDimsAttr) &&
+           OperationEquivalence::isEquivalentTo(a, b, OperationEquivalence::exactValueMatch, nullptr, kFlags);
   }
 };
 

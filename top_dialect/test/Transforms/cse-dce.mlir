@@ -66,3 +66,15 @@ func.func @dead(%x: tensor<4xf32>, %unused: tensor<4xf32>, %cond: tensor<i1>) ->
   } {top.outputs = ["dead", "kept"]} : (tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
   return %y#1 : tensor<4xf32>
 }
+
+// The positions of two slices are different sizes.
+// CSE-LABEL: @open_positions
+// CSE: top.slice
+// CSE-SAME: top.start_dims = #top.dims<[n[0:7]]>
+// CSE: top.slice
+// CSE-SAME: top.start_dims = #top.dims<[m[0:7]]>
+func.func @open_positions(%t: tensor<8xf32>) -> (tensor<1xf32>, tensor<1xf32>) {
+  %0 = top.slice %t {starts = array<i64: -1>, sizes = array<i64: 1>, steps = array<i64: 1>, top.start_dims = #top.dims<[n[0:7]]>} : (tensor<8xf32>) -> tensor<1xf32>
+  %1 = top.slice %t {starts = array<i64: -1>, sizes = array<i64: 1>, steps = array<i64: 1>, top.start_dims = #top.dims<[m[0:7]]>} : (tensor<8xf32>) -> tensor<1xf32>
+  return %0, %1 : tensor<1xf32>, tensor<1xf32>
+}
