@@ -387,17 +387,19 @@ private:
     }
   }
 
-  /// Sets the shapes of all inputs without leaving a stage that accepts them.
+  /// Sets the shapes of all inputs. A stage that already has these shapes stays, even if an earlier one fits.
   void setShapes(const std::vector<std::vector<int64_t>> &shapes) {
     if (shapes.size() != bmrt_context_input_count(net.get())) {
       throw py::value_error("wrong number of inputs");
     }
-    if (bmrt_model_stage_count(model.get(), number) == 1) {
-      net.setShapes(shapes);
-      return;
+    bool isSame = true;
+    for (uint32_t i = 0; isSame && i < shapes.size(); ++i) {
+      bmrt_tensor_info_t info;
+      bmrt::check(bmrt_context_input_info, net.get(), i, &info);
+      isSame = std::equal(shapes[i].begin(), shapes[i].end(), info.shape, info.shape + info.rank);
     }
-    for (uint32_t i = 0; i < shapes.size(); ++i) {
-      bmrt::check(bmrt_context_set_input_shape, net.get(), i, shapes[i].data(), uint32_t(shapes[i].size()));
+    if (!isSame) {
+      net.setShapes(shapes);
     }
   }
 

@@ -342,7 +342,8 @@ class Net:
         wanted = self._check_given(inputs, number)
         stream = self._enter_stream(inputs, on_gpu)
         arrays = {name: _as_array(name, value, stream) for name, value in inputs.items()}
-        if len(self._stages) > 1 and not all(_shape_fits(info, arrays[info["name"]].shape) for info in wanted):
+        # An earlier stage may be the better one for these shapes if the current one takes a range.
+        if len(self._stages) > 1 and not all(tuple(info["shape"]) == arrays[info["name"]].shape for info in wanted):
             number = self._context.choose([list(arrays[info["name"]].shape) for info in wanted])
         return number, [_check_array(info, arrays[info["name"]]) for info in self._stages[number]["inputs"]]
 

@@ -157,7 +157,9 @@ bmrt_code_t bmrt_context_t::setInputShape(uint32_t input, const int64_t *shape, 
   shapes[input] = shape, ranks[input] = rank;
   const InputShapes one = {shapes.data(), ranks.data()};
   const TensorDef &def = *current->inputs[input].def;
-  if (!followsShapes || checkInputShape(*current->program->def, def, shape, rank, nullptr) == BMRT_OK) {
+  // An earlier stage may be the better one for this shape if the current one takes a range.
+  const bool mayStay = count(current->program->def->dims()) == 0 || model->getStages().size() == 1;
+  if (!followsShapes || (mayStay && checkInputShape(*current->program->def, def, shape, rank, nullptr) == BMRT_OK)) {
     return current->setInputShapes(one, status);
   }
   // Prefer a stage that keeps the shapes of the other inputs; if there is none, they take the shapes of the new stage.
