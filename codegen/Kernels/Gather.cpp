@@ -43,9 +43,23 @@ void copyRow(KernelBuilder &kb, Type elementType, Dim size, Value from, Value fr
   });
 }
 
-/// Copies |count| rows of |size| elements from operand 0, each from the offset that |from| returns for its number.
-/// Where a tile is a thread, it copies at most 16 bytes: threads of one row then access neighbouring addresses.
-static void copyRows(KernelBuilder &kb, Dim count, Dim size, function_ref<Value(Value row)> from) {
+/// Copies a row as copyRow does, or stores zeros if |choices|, the number of rows to choose from, is 0.
+static void copyChosenRow(KernelBuilder &kb, Type element, Dim size, Dim choices, Value fromOffset, Value toOffset) {
+  auto copy = [&] { copyRow(kb, element, size, kb.operand(0), fromOffset, kb.result(), toOffset); };
+  if (minOf(choices) > 0) {
+    return copy();
+  }
+  kb.ifThen(kb.less(kb.constant(0), kb.index(choices)), copy);
+  kb.ifThen(kb.less(kb.index(choices), kb.constant(1)), [&] {
+    Type storage = storageElement(kb, element);
+    kb.forLoop(0, size, 1, [&](Value i) { kb.store(kb.zero(storage), kb.result(), kb.add(toOffset, i)); });
+  });
+}
+
+/// Copies |count| rows of |size| elements from operand 0, each from the offset that |from| returns for its number, out
+/// of |choices| rows. Where a tile is a thread, it copies at most 16 bytes: threads of one row then access neighbouring
+/// addresses.
+static void copyRows(KernelBuilder &kb, Dim count, Dim size, Dim choices, function_ref<Value(Value row)> from) {
   constexpr int64_t kThreadBytes = 16;
   Type element = kb.resultType().getElementType();
   Dim run = size;
@@ -56,7 +70,7 @@ static void copyRows(KernelBuilder &kb, Dim count, Dim size, function_ref<Value(
   forItems(kb, count * runs, run, 16384, [&](Value item) {
     Value row = runs == 1 ? item : kb.div(item, runs), offset = from(row);
     offset = runs == 1 ? offset : kb.add(offset, kb.mul(kb.rem(item, runs), run));
-    copyRow(kb, element, run, kb.operand(0), offset, kb.result(), kb.mul(item, run));
+    copyChosenRow(kb, element, run, choices, offset, kb.mul(item, run));
   });
 }
 
@@ -79,7 +93,7 @@ struct GatherModel : KernelInterface::ExternalModel<GatherModel, device::GatherO
     }
     auto [outer, size, inner] = splitAt(op);
     Dim indices = countElements(kb.operandType(1));
-    copyRows(kb, outer * indices, inner, [&, outer = outer, size = size, inner = inner](Value item) {
+    copyRows(kb, outer * indices, inner, size, [&, outer = outer, size = size, inner = inner](Value item) {
       SmallVector<Value> at = delinearize(kb, item, {outer, indices});
       return kb.mul(kb.add(kb.mul(at[0], size), loadIndex(kb, 1, at[1], size)), inner);
     });
@@ -171,7 +185,8 @@ struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::Gat
     SmallVector<Dim> dims = Shape(x).dropFront(batchDims).dims();
     Dim batchStride = countElements(Shape(x).dropFront(batchDims));
     Strides strides(x);
-    copyRows(kb, batches * perBatch, inner, [&, perBatch = perBatch](Value item) {
+    Dim choices = multiply(ArrayRef(dims).take_front(tuple));
+    copyRows(kb, batches * perBatch, inner, choices, [&, perBatch = perBatch](Value item) {
       Value batch = kb.div(item, perBatch);
       Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, dims, ArrayRef(strides.dims).drop_front(batchDims));
       return kb.add(kb.mul(batch, batchStride), offset);
