@@ -3,6 +3,7 @@
 #include "device_dialect/Transforms/PadToBucket.h"
 
 #include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/Transforms/PaddingRules.h"
 #include "top_dialect/IR/TensorTypes.h"
@@ -103,6 +104,7 @@ private:
   Value pad(Value value, double filling);
   Value cut(Value value);
   Value fill(Value value, ArrayRef<PaddingRule::Need> needs);
+  Value scalarConstant(Type type, double value);
   Value frontOf(ArrayRef<Dim> sizes, Type element, double inside, double outside);
 
   func::FuncOp function;
@@ -312,6 +314,17 @@ Value BucketPadder::frontOf(ArrayRef<Dim> sizes, Type element, double inside, do
                         builder.getArrayAttr({piece.get(builder.getContext())}), builder.getF64FloatAttr(outside));
 }
 
+Value BucketPadder::scalarConstant(Type type, double value) {
+  TypedAttr attr;
+  if (isa<FloatType>(type)) {
+    attr = builder.getFloatAttr(type, value);
+  } else { // the bits of an unsigned integer are those of a signless one
+    attr = IntegerAttr::get(type, APInt(type.getIntOrFloatBitWidth(), uint64_t(int64_t(value)), /*isSigned=*/false,
+                                        /*implicitTrunc=*/true));
+  }
+  return arith::ConstantOp::create(builder, function.getLoc(), attr);
+}
+
 /// Returns |value|, which is padded, with the fillings that are needed; later ops use the result, too.
 Value BucketPadder::fill(Value value, ArrayRef<PaddingRule::Need> needs) {
   Padded &known = padded.find(value)->second;
@@ -326,14 +339,13 @@ Value BucketPadder::fill(Value value, ArrayRef<PaddingRule::Need> needs) {
   OpBuilder::InsertionGuard guard(builder);
   Block *body =
       builder.createBlock(&map.getBody(), {}, {scalar, builder.getI1Type()}, {value.getLoc(), value.getLoc()});
-  double filling = needs.front().value;
-  TypedAttr attr =
-      isa<FloatType>(scalar)
-          ? TypedAttr(builder.getFloatAttr(scalar, filling))
-          : TypedAttr(IntegerAttr::get(scalar, APInt(scalar.getIntOrFloatBitWidth(), uint64_t(int64_t(filling)), false,
-                                                     /*implicitTrunc=*/true)));
-  Value constant = arith::ConstantOp::create(builder, value.getLoc(), attr);
-  Value select = arith::SelectOp::create(builder, value.getLoc(), body->getArgument(1), body->getArgument(0), constant);
+  // The vector units of chips have no constants of 16-bit floats.
+  Type wide = isNarrowFloat(scalar) ? builder.getF32Type() : scalar;
+  Value inside = body->getArgument(0);
+  inside = wide == scalar ? inside : arith::ExtFOp::create(builder, value.getLoc(), wide, inside).getResult();
+  Value outside = scalarConstant(wide, needs.front().value);
+  Value select = arith::SelectOp::create(builder, value.getLoc(), body->getArgument(1), inside, outside);
+  select = wide == scalar ? select : arith::TruncFOp::create(builder, value.getLoc(), scalar, select).getResult();
   YieldOp::create(builder, value.getLoc(), select);
   for (const PaddingRule::Need &need : needs) {
     known.fillings[need.dim] = need.value;

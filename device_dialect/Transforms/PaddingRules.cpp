@@ -130,7 +130,7 @@ PaddingRule ofConv(ConvOp op) {
   PaddingRule rule;
   for (size_t i = 0; i + 2 < x.rank(); ++i) {
     if (windowOf(op, i, Shape(op.getW())[i + 2].value()).readsPadding()) {
-      rule.needs.push_back({0, unsigned(i + 2), double(op.getPadValue())});
+      rule.needs.push_back({0, unsigned(i + 2), double(int64_t(op.getPadValue()))});
     }
   }
   return rule;
