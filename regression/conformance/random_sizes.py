@@ -30,6 +30,7 @@ from random_attention import write_table
 from tessera import safetensors_io
 
 REJECTED = "rejected"
+NO_SUCH_SIZES = "dimension [0-9]+ .* of input|of the net becomes|the model takes|no stage of the net takes"
 VARIANTS = random_quantized.supported_isas("x86-avx512vnni", "x86-avx512bf16")
 MODES = ("F32", "INT8", "QDQ", "F32", "BF16", "INT8", "QDQ", "F16")  # by seed
 TOLERANCE = {"F32": random_graphs.TOLERANCE, **random_narrow.TOLERANCE, "INT8": 0.0, "QDQ": 0.0}
@@ -53,7 +54,10 @@ def run_at_sizes(bmodel: Path, given: Sequence[Arrays], outside: Arrays) -> list
                 try:
                     outputs = {name: np.array(array) for name, array in net(placed).items()}
                 except ValueError as error:
-                    if not re.search("dimension [0-9]+ .* of input|the model takes", str(error)):
+                    if not re.search(
+                        "dimension [0-9]+ .* of input|of the net becomes|the model takes|no stage of the net takes",
+                        str(error),
+                    ):
                         raise
                     outputs = {}
                 for name, array in outputs.items():
@@ -89,6 +93,7 @@ class Network:
         self.path.write_bytes(self.open.model.SerializeToString())
         self.ranges: dict[str, np.ndarray] = {}
         self.requantise = random.Random(seed).choice(random_quantized.MODES)
+        self.flags: Sequence[str] = ()  # of every deployment
 
     def compile(self, name: str, *flags: str) -> Path:
         folder = self.folder / name
@@ -96,19 +101,22 @@ class Network:
         mlir = folder / "model_top.mlir"
         self.compiler("import", "import", "--onnx", self.path, "--output", mlir, *flags)
         if self.mode == "QDQ":
-            return deploy(self.compiler, mlir, self.isa, "--requantize", self.requantise)
+            return self._deploy(mlir, "--requantize", self.requantise)
         if self.mode != "INT8":
-            return deploy(self.compiler, mlir, self.isa, "--quantize", self.mode)
+            return self._deploy(mlir, "--quantize", self.mode)
         table, model_hash = folder / "table.json", str(self.compiler("info", "info", "--mlir", mlir)["model_hash"])
         write_table(table, model_hash, self.ranges, self.seed)
         while True:  # tensors of the network may be folded at other sizes
             try:
-                return deploy(self.compiler, mlir, self.isa, "--quantize", "INT8", "--calibration-table", str(table))
+                return self._deploy(mlir, "--quantize", "INT8", "--calibration-table", str(table))
             except StageError as fault:
                 unknown = re.search("the model has no tensor '([^']*)'", str(fault))
                 if not unknown:
                     raise
                 remove_entry(table, unknown[1])
+
+    def _deploy(self, mlir: Path, *flags: str) -> Path:
+        return deploy(self.compiler, mlir, self.isa, *flags, *self.flags)
 
     def compile_at(self, name: str, given: Arrays) -> Path:
         shapes = ",".join(f"{name}={'x'.join(map(str, array.shape))}" for name, array in given.items())
@@ -244,9 +252,9 @@ def faults_of(
     return faults, len(texts) - len(faults)
 
 
-def main(description: str | None, run: Callable[..., tuple[list[str], int]]) -> int:
+def main(description: str | None, run: Callable[..., tuple[list[str], int]], variants: Sequence[str] = VARIANTS) -> int:
     """Runs the command of a generator whose `run` returns the faults of seeds and how many networks were rejected."""
-    arguments = random_graphs.parse_arguments(description, VARIANTS)
+    arguments = random_graphs.parse_arguments(description, variants)
     faults, rejected = run(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep)
     print("\n".join(faults))
     print(f"{len(faults)} of {len(arguments.seeds)} networks fail, {rejected} are rejected")

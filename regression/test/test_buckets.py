@@ -42,10 +42,15 @@ def check_sizes(folder: Path, model: Path, shapes: Sequence[Sequence[int]]) -> N
 
 
 def test_batches_and_the_host(tmp_path: Path) -> None:
-    """A run takes the smallest bucket that fits; the host runs larger sizes only where the user asked for it."""
+    """A run takes the smallest bucket that fits, whatever ran before, and the host if no bucket does."""
+    import tessera.runtime as runtime
+
     flags = ("--buckets", "batch=1,4", "--beyond_buckets", "x86")
     model = deploy(tmp_path, convolutions(), BATCHES, 2, "batch=1..8", *flags)
     check_sizes(tmp_path, model, [(n, 3, 18, 18) for n in (1, 2, 3, 4, 5, 8)])
+    net = runtime.load(str(model)).net()
+    chips = [net({"x": np.zeros((n, 3, 18, 18), np.float32)}) and net.chip for n in (8, 1, 5, 4)]
+    assert [chip.split("-")[0] for chip in chips] == ["x86", "npu", "x86", "npu"]
     info = run_tool("model_tool", "info", model).stdout
     assert "batch from 2 to 4" in info and "batch from 1 to 8" in info
 
