@@ -375,13 +375,7 @@ llvm::SmallVector<X86Target> targetsFor(StringRef text) {
   if (native::casesBefore() < kOnAll || takesAllVariants()) {
     return llvm::to_vector(all);
   }
-  size_t narrow = llvm::count_if(all, [](const X86Target &target) { return target.isa < Isa::Avx512; });
-  uint64_t turn = llvm::xxh3_64bits(text);
-  llvm::SmallVector<X86Target> targets{all[turn % narrow]};
-  if (ArrayRef<X86Target> wide = all.drop_front(narrow); !wide.empty()) {
-    targets.push_back(wide[(turn >> 1) % wide.size()]);
-  }
-  return targets;
+  return {all[llvm::xxh3_64bits(text) % all.size()]};
 }
 
 ArrayRef<X86Target> openTargetsOf(ArrayRef<X86Target> targets, StringRef text) {

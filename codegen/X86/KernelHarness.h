@@ -45,7 +45,7 @@ bool takesAllVariants();
 
 /// Returns the variants on which to check the next case of the running test, a subset of those that this machine can
 /// run, because LLVM takes most of the time of these tests. The first four cases of a test run on all variants; each
-/// further case runs on one without AVX-512 and one with it, chosen by a hash of |text|.
+/// further case runs on one, chosen by a hash of |text|.
 llvm::SmallVector<X86Target> targetsFor(llvm::StringRef text);
 
 /// Returns those of |targets| on which to check the case of |text| with symbolic sizes, too: one of them for an eighth
