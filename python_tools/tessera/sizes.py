@@ -6,6 +6,7 @@ A stage is given as read_model() returns it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import Any, Callable, Mapping, Sequence
 
 from .errors import TesseraError
@@ -66,6 +67,17 @@ def add_at(parser: argparse._ActionsContainer, what: str) -> None:
 def named_at(name: str, at: str) -> str:
     """Returns text like "m.bmodel at batch=3"; only the name if there is no choice of sizes."""
     return f"{name} at {at}" if at else name
+
+
+def stage_at(stages: Sequence[Mapping[str, Any]], at: str) -> int:
+    """Returns the index of the first stage that takes the sizes in the value of --at. Raises the TesseraError of the
+    last stage if there is none."""
+    for index, stage in enumerate(stages[:-1]):
+        with contextlib.suppress(TesseraError):
+            parse_at(at, stage)
+            return index
+    parse_at(at, stages[-1])
+    return len(stages) - 1
 
 
 def evaluate(stage: Mapping[str, Any], sizes: Mapping[str, int], default: str = "max") -> list[int]:

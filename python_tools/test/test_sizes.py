@@ -10,7 +10,7 @@ from PIL import Image
 
 from tessera.errors import TesseraError
 from tessera.inputs import InputSpec, check_inputs, load_inputs
-from tessera.sizes import describe, evaluate, free_sizes, parse_at, shape_at, shape_text
+from tessera.sizes import describe, evaluate, free_sizes, parse_at, shape_at, shape_text, stage_at
 
 # h is a multiple of 32; slot 2 is h / 32, slot 3 is batch * (h / 32) + 1
 STAGE = {
@@ -51,6 +51,16 @@ def test_derived_sizes() -> None:
     assert evaluate(STAGE, {}, "likely") == [2, 1280, 40, 81]
     assert shape_at(TENSOR, evaluate(STAGE, {"batch": 3, "h": 64})) == [7, 4]
     assert shape_text(TENSOR, STAGE) == "batch*h0 + 1x4" and shape_text({}, STAGE) == "scalar"
+
+
+def test_at_of_several_stages() -> None:
+    def bucket(least: int, most: int) -> dict[str, list[dict[str, object]]]:
+        return {"dims": [{"name": "batch", "min": least, "max": most, "divisor": 1, "likely": -1}]}
+
+    stages = [{}, bucket(2, 4), bucket(5, 8)]
+    assert [stage_at(stages, f"batch={n}") for n in (2, 4, 5, 8)] == [1, 1, 2, 2]
+    with pytest.raises(TesseraError, match="allowed is batch from 5 to 8"):
+        stage_at(stages, "batch=9")
 
 
 def test_at() -> None:

@@ -19,7 +19,7 @@ from ..bench.measure import ROUND_SECONDS, WARM_SECONDS, Result, machine, measur
 from ..errors import TesseraError, usage_error
 from ..files import require_file, save_npz, scratch_folder, write_text
 from ..programs import read_model
-from ..sizes import add_at, inputs_at, named_at
+from ..sizes import add_at, inputs_at, named_at, stage_at
 from . import from_onnx
 from .common import Context, Parser
 
@@ -225,7 +225,9 @@ def look(path: Path, name: str, given: str | None, at: str) -> Model:
     if given:
         arrays = inputs.load_inputs(given, net.inputs)
     else:
-        arrays = inputs.random_inputs(inputs_at(net.inputs, dump["nets"][0]["stages"][net.number], at))
+        stages = dump["nets"][0]["stages"]
+        number = stage_at(stages, at) if at else net.number
+        arrays = inputs.random_inputs(inputs_at(net.inputs, stages[number], at))
     net.use({key: array.shape for key, array in arrays.items()})
     stage = dump["nets"][0]["stages"][net.number]
     chip = dump["chips"][stage["chip"]]["name"]
