@@ -184,6 +184,9 @@ llvm::Error ControlPlanner::planOp(Operation *op, bmodel::SubnetDefT &subnet) {
   if (auto bind = dyn_cast<top::BindOp>(op)) {
     return planBind(bind, subnet);
   }
+  if (top::isSizeCast(op)) {
+    return planSizeCast(op, subnet);
+  }
   return llvm::Error::success(); // a constant
 }
 
@@ -236,6 +239,19 @@ llvm::Error ControlPlanner::planCall(func::CallOp call, bmodel::SubnetDefT &subn
 static std::string displayName(Operation *op) {
   std::string name = top::getDisplayName(op->getLoc());
   return name.empty() ? op->getName().stripDialect().str() : name;
+}
+
+/// Adds steps that fail unless both sides of a cast have equal sizes, and a copy.
+llvm::Error ControlPlanner::planSizeCast(Operation *op, bmodel::SubnetDefT &subnet) {
+  ++now;
+  llvm::Expected<uint32_t> from = slotOf(op->getOperand(0));
+  llvm::Expected<uint32_t> to = from ? storeOf(op->getResult(0)) : llvm::Expected<uint32_t>(from.takeError());
+  if (!to) {
+    return to.takeError();
+  }
+  llvm::move(builder.checkSteps(op->getOperand(0), op->getResult(0)), std::back_inserter(subnet.plan));
+  subnet.plan.push_back(copyStep(*from, *to));
+  return llvm::Error::success();
 }
 
 llvm::Error ControlPlanner::planBind(top::BindOp op, bmodel::SubnetDefT &subnet) {

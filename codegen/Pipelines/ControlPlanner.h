@@ -54,6 +54,7 @@ private:
   llvm::Expected<bmodel::LoopDefT> openLoop(top::LoopOp op, bmodel::SubnetDefT &subnet);
   llvm::Error enterLoop(top::LoopOp op, const Carried &carried, bmodel::SubnetDefT &subnet);
   llvm::Error beginPass(const Carried &carried, bmodel::SubnetDefT &body);
+  llvm::Error planSizeCast(mlir::Operation *op, bmodel::SubnetDefT &subnet);
   llvm::Error planBind(top::BindOp op, bmodel::SubnetDefT &subnet);
   llvm::Expected<uint32_t> planBranch(mlir::Region &region, const llvm::Twine &name, mlir::ValueRange results,
                                       llvm::ArrayRef<uint32_t> to);

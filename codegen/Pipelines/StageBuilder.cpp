@@ -261,6 +261,17 @@ std::vector<std::unique_ptr<bmodel::StepDefT>> StageBuilder::updateSteps(ArrayRe
   return steps;
 }
 
+std::vector<std::unique_ptr<bmodel::StepDefT>> StageBuilder::checkSteps(Shape a, Shape b) {
+  std::vector<std::unique_ptr<bmodel::StepDefT>> steps;
+  for (size_t d = 0; d < a.rank(); ++d) {
+    if (!sameSize(a[d], b[d])) {
+      steps.push_back(std::make_unique<bmodel::StepDefT>());
+      steps.back()->op.Set(sizes->check(a[d], b[d]));
+    }
+  }
+  return steps;
+}
+
 std::unique_ptr<bmodel::StepDefT> StageBuilder::readStep(top::BindOp op, uint32_t from) {
   bmodel::ReadDimDefT read;
   read.slot = sizes->slotOf(sizeOf(op.getSymbol())), read.from = from, read.index = op.getIndex();

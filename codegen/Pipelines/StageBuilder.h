@@ -48,6 +48,8 @@ public:
   uint32_t linkTensor(const Linked &to, bmodel::TensorDefT tensor);
   /// Returns the steps that set symbols to sizes.
   std::vector<std::unique_ptr<bmodel::StepDefT>> updateSteps(llvm::ArrayRef<top::SizeUpdate> updates) const;
+  /// Returns the steps that check that two tensors have equal sizes.
+  std::vector<std::unique_ptr<bmodel::StepDefT>> checkSteps(Shape a, Shape b);
   /// Returns the step that sets the symbol of |op| to an element of the tensor |from|.
   std::unique_ptr<bmodel::StepDefT> readStep(top::BindOp op, uint32_t from);
   /// Replaces the numbers of sizes by dim slots of the stage, in the program's tensors and launches.

@@ -133,6 +133,13 @@ bmodel::EvalDimDefT StageSizes::update(const top::SizeUpdate &update) const {
   return step;
 }
 
+bmodel::EvalDimDefT StageSizes::check(Dim a, Dim b) {
+  bmodel::EvalDimDefT step; // sets a dim that can only be 0 to the difference
+  step.slot = addDim(stage, "difference of " + toText(a) + " and " + toText(b), {0, 0});
+  step.terms = termsOf(max(a - b, b - a));
+  return step;
+}
+
 uint32_t StageSizes::slotOf(Dim size) {
   if (auto known = slots.find(size.expression()); known != slots.end()) {
     return known->second;

@@ -32,6 +32,8 @@ public:
   uint32_t slotOf(Dim size);
   /// Returns the operation of a step that sets a symbol to a size. The symbols of both have slots.
   bmodel::EvalDimDefT update(const top::SizeUpdate &update) const;
+  /// Returns the operation of a step that fails unless two sizes are equal.
+  bmodel::EvalDimDefT check(Dim a, Dim b);
   /// Returns |size|, which must not be unknown, as a dimension of a tensor.
   bmodel::Dim dimOf(Dim size) {
     return size.isKnown() ? bmodel::constantDim(size.value()) : bmodel::slotDim(stage, slotOf(size));

@@ -191,3 +191,65 @@ def test_stacks_of_an_open_number_of_passes(tmp_path: Path) -> None:
 
     none = rt.load(str(bmodel)).net()({**runs[0], "go": np.array(False)})
     assert none["all"].shape == (0, 2, 4)
+
+
+def merged_decoder() -> onnx.GraphProto:
+    """An if on use_cache_branch, as in decoder_model_merged.onnx: keys and values of earlier tokens are joined with new
+    ones, or ignored."""
+
+    def branch(name: str, joined: Sequence[onnx.NodeProto]) -> onnx.GraphProto:
+        nodes = [
+            node("MatMul", "x wk", f"{name}k"),
+            node("MatMul", "x wv", f"{name}v"),
+            *joined,
+            node("Transpose", f"{name}keys", f"{name}kt", perm=[0, 2, 1]),
+            node("MatMul", f"x {name}kt", f"{name}scores"),
+            node("Unsqueeze", "attention_mask one_axis", f"{name}mask"),
+            node("Cast", f"{name}mask", f"{name}flags", to=BOOL),
+            node("Where", f"{name}flags {name}scores lowest", f"{name}masked"),
+            node("Softmax", f"{name}masked", f"{name}p", axis=-1),
+            node("MatMul", f"{name}p {name}values", f"{name}y"),
+        ]
+        outputs = [value(f"{name}{each}", ["B", each, 4]) for each in ("y", "keys", "values")]
+        return graph(nodes, outputs)
+
+    first = branch("f", [node("Identity", "fk", "fkeys"), node("Identity", "fv", "fvalues")])
+    later = branch(
+        "l", [node("Concat", "past_keys lk", "lkeys", axis=1), node("Concat", "past_values lv", "lvalues", axis=1)]
+    )
+    caches = [value(f"past_{each}", ["batch", "past", 4]) for each in ("keys", "values")]
+    return graph(
+        [node("If", "use_cache_branch", "y keys values", then_branch=later, else_branch=first)],
+        [value(name, None) for name in ("y", "keys", "values")],
+        [value("x", ["batch", "seq", 4]), value("attention_mask", ["batch", "total"], INT64), *caches]
+        + [value("use_cache_branch", [1], BOOL)],
+        {"wk": rows(4, 5), "wv": rows(4, 6), "one_axis": np.array([1]), "lowest": np.float32(-1e9)},
+    )
+
+
+def tokens(count: int, past: int, total: int, uses_cache: bool, seed: int) -> Arrays:
+    rng = np.random.default_rng(seed)
+    draw = lambda size: rng.standard_normal((2, size, 4)).astype(np.float32)  # noqa: E731
+    return {
+        "x": draw(count),
+        "attention_mask": np.array([[1] * total, [0] + [1] * (total - 1)]),
+        "past_keys": draw(past),
+        "past_values": draw(past),
+        "use_cache_branch": np.array([uses_cache]),
+    }
+
+
+def test_merged_decoder(tmp_path: Path) -> None:
+    """One file reads a prompt, with an empty or an ignored cache, and decodes. The mask's length is seq in one branch
+    and past + seq in the other; taking a branch with another length is an error."""
+    import tessera.runtime as rt
+
+    model = save(tmp_path / "merged.onnx", merged_decoder())
+    bmodel = compile_model(model, imports=("--dims", "batch=1..4,seq=1..8,past=0..24,total=1..32"))
+    sizes = [(5, 0, 5, False), (1, 5, 6, True), (8, 1, 8, False), (3, 24, 27, True), (1, 0, 1, True)]
+    compare(model, bmodel, [tokens(*each, seed=i) for i, each in enumerate(sizes)])
+    net = rt.load(str(bmodel)).net()
+    for wrong in ((5, 2, 7, False), (5, 2, 5, True)):
+        with pytest.raises(Exception, match="difference of .*total"):
+            net(dict(tokens(*wrong, seed=1)))
+        assert net(dict(tokens(*sizes[1], seed=1)))["keys"].shape == (2, 6, 4)

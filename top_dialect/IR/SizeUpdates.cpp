@@ -6,6 +6,7 @@
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopShapeOps.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -43,6 +44,11 @@ std::optional<SizeUpdates> findUpdates(TypeRange to, TypeRange from) {
     }
   }
   return updates;
+}
+
+bool isSizeCast(Operation *op) {
+  return isa<UnrealizedConversionCastOp>(op) && op->getNumResults() == 1 &&
+         isa<RankedTensorType>(op->getResult(0).getType());
 }
 
 static void addSymbols(ValueRange to, ValueRange from, llvm::SetVector<SizeSymbolAttr> &symbols) {

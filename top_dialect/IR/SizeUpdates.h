@@ -32,6 +32,9 @@ SizeSymbolAttr asSymbol(Dim size);
 /// another rank, an unknown size, or a size that differs and is not a symbol of its own.
 std::optional<SizeUpdates> findUpdates(mlir::TypeRange to, mlir::TypeRange from);
 
+/// Returns true if |op| gives a tensor other sizes, which a run checks to be equal: an unrealized_conversion_cast of
+/// tensors. Only branches and bodies contain it, where they need sizes to be equal that are not always so.
+bool isSizeCast(mlir::Operation *op);
 /// Returns the symbols that |op|, but no op in its regions, sets.
 llvm::SetVector<SizeSymbolAttr> symbolsSetBy(mlir::Operation *op);
 /// Returns true if |op| can be removed: nothing uses its results, and it sets no symbol, which sizes may use.

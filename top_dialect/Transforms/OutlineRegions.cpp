@@ -4,6 +4,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/CarryScans.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -27,7 +28,7 @@ using namespace mlir;
 bool isConstantOp(Operation *op) { return isa<ConstantOp, WeightOp>(op); }
 
 /// Returns true for ops that the host executes between the parts.
-bool staysBetweenParts(Operation *op) { return isControlFlow(op) || isa<BindOp>(op); }
+bool staysBetweenParts(Operation *op) { return isControlFlow(op) || isa<BindOp>(op) || isSizeCast(op); }
 
 StringRef nameOf(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);

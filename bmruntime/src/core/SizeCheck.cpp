@@ -99,6 +99,16 @@ bool usesStepDims(const StageProgram &program, uint32_t tensor) {
   return usesStepDims(program, *program.def->tensors()->Get(tensor));
 }
 
+/// Returns true if two tensors have the same dims in every run.
+bool haveSameDims(const TensorDef &a, const TensorDef &b) {
+  bool isSame = count(a.shape()) == count(b.shape());
+  for (uint32_t i = 0; isSame && i < count(a.shape()); ++i) {
+    const Dim &dim = *a.shape()->Get(i), &other = *b.shape()->Get(i);
+    isSame = dim.slot() == other.slot() && dim.value() == other.value();
+  }
+  return isSame;
+}
+
 } // namespace
 
 bool bmrt::core::usesStepDims(const StageProgram &program, const TensorDef &tensor) {
@@ -113,8 +123,10 @@ bool bmrt::core::usesStepDims(const StageProgram &program, const TensorDef &tens
 bool bmrt::core::usesStepDims(const StageProgram &program, const StepDef &step) {
   const LaunchDef *launch = step.op_as_LaunchDef();
   const CopyDef *copy = step.op_as_CopyDef();
-  if (!launch) {
-    return copy && (::usesStepDims(program, copy->from()) || ::usesStepDims(program, copy->to()));
+  if (!launch) { // a branch copies between tensors that have the same size only when it is taken
+    return copy &&
+           (::usesStepDims(program, copy->from()) || ::usesStepDims(program, copy->to()) ||
+            !haveSameDims(*program.def->tensors()->Get(copy->from()), *program.def->tensors()->Get(copy->to())));
   }
   bool found = isSetByStep(program, launch->tile_count_slot());
   for (uint32_t i = 0; i < count(launch->dims()); ++i) {

@@ -10,7 +10,7 @@ namespace bmrt::core {
 
 /// Returns true if a dim of |tensor| is set by steps.
 bool usesStepDims(const StageProgram &program, const bmodel::TensorDef &tensor);
-/// Returns true if |step| is a launch or a copy with sizes that earlier steps set.
+/// Returns true if |step| is a launch or a copy with sizes that earlier steps set, or a copy between different dims.
 bool usesStepDims(const StageProgram &program, const bmodel::StepDef &step);
 
 /// Checks the plan of |program| for the dim values |dims| and the tensor sizes |bytes|: every launch keeps the contract

@@ -79,7 +79,7 @@ Value NodeImporter::input(unsigned i) {
     fail(llvm::formatv("input {0}, tensor '{1}', cannot be read", i, node.input(i)));
     return dummy();
   }
-  return value;
+  return useIn(graph.model.state->regions, value);
 }
 
 const StorageType *NodeImporter::inputStorage(unsigned i) const {
@@ -556,7 +556,8 @@ bool NodeImporter::inferTypes(mlir::Operation *op, llvm::SmallVectorImpl<mlir::R
       advice.empty() ? fail(message) : unsupported(message + advice);
       return false;
     }
-    if (!assumeEqual(*recorder.last, op, graph.model.state->replacedSymbols)) {
+    ImportState &state = *graph.model.state;
+    if (!assumeEqual(*recorder.last, op, state.replacedSymbols) && !assumeEqual(*recorder.last, op, state.regions)) {
       unsupported(message + adviceFor(*recorder.last));
       return false;
     }

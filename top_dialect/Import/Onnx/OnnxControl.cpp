@@ -59,7 +59,11 @@ std::unique_ptr<mlir::Region> importRegion(NodeImporter &n, const onnx::GraphPro
   }
   mlir::OpBuilder builder(n.b.getContext());
   builder.setInsertionPointToEnd(&block);
+  OpenRegions &regions = n.graph.model.state->regions;
+  regions.push_back({&block, {}});
   Values outputs = importInto(n, graph, builder, arguments);
+  replaceAgain(regions.back());
+  regions.pop_back();
   YieldOp::create(builder, n.loc, outputs);
   return region;
 }

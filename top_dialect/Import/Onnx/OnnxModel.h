@@ -37,6 +37,7 @@ struct ImportState {
   std::optional<int64_t> channelBlock; ///< block size of the layout of com.microsoft.nchwc, once it is known
   RunTimeSizes runTimeSizes;           ///< sizes that a run computes
   ReplacedSymbols replacedSymbols;     ///< symbols of inputs that turned out to be other sizes
+  OpenRegions regions;                 ///< the branches and bodies around the node that is imported
   std::function<void(llvm::StringRef)> warn;
   /// Adds an input after those of the file, and returns its value.
   std::function<llvm::Expected<mlir::Value>(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::Type element)>

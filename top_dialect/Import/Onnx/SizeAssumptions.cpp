@@ -3,7 +3,9 @@
 #include "top_dialect/Import/Onnx/SizeAssumptions.h"
 
 #include "top_dialect/IR/BindDims.h"
+#include "top_dialect/IR/SizeUpdates.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -64,6 +66,113 @@ bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, Replace
   replace(function, solution->first, solution->second);
   replaced.push_back(*solution);
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+/// If |size| is a multiple of a symbol and |other| a number, returns the symbol and its value. Only regions, which need
+/// not run, may fix a symbol.
+static std::optional<std::pair<SizeSymbolAttr, Dim>> solveForNumber(Dim size, Dim other) {
+  llvm::SetVector<SizeSymbolAttr> symbols;
+  collectSymbols(size, symbols);
+  if (symbols.size() != 1 || !other.isKnown()) {
+    return std::nullopt;
+  }
+  int64_t factor = divisorOf(size);
+  int64_t value = factor > 0 ? other.value() / factor : -1;
+  bool isSolved = sameSize(size, Dim(factor) * sizeOf(symbols[0])) && value * factor == other.value() &&
+                  value >= symbols[0].getMin() && value <= symbols[0].getMax();
+  return isSolved ? std::optional(std::pair(symbols[0], Dim(value))) : std::nullopt;
+}
+
+static bool isOutside(mlir::Value value, mlir::Block *block) {
+  mlir::Region *region = value.getParentRegion();
+  return value.getParentBlock() == block ? llvm::isa<mlir::BlockArgument>(value)
+                                         : region == nullptr || !block->getParent()->isProperAncestor(region);
+}
+
+/// Returns |value| in the sizes that it has within |region|: itself, or the result of a cast at the region's beginning.
+static mlir::Value castInto(OpenRegion &region, mlir::Value value) {
+  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+  if (region.replaced.empty() || Shape(type).isKnown() || !isOutside(value, region.block)) {
+    return value;
+  }
+  for (const auto &[symbol, size] : region.replaced) {
+    type = substitute(type, [&, symbol = symbol, size = size](SizeSymbolAttr other) {
+      return other == symbol ? size : sizeOf(other);
+    });
+  }
+  if (type == value.getType()) {
+    return value;
+  }
+  for (mlir::Operation *user : value.getUsers()) {
+    if (user->getBlock() == region.block && isSizeCast(user) && user->getResult(0).getType() == type) {
+      return user->getResult(0);
+    }
+  }
+  mlir::OpBuilder builder(value.getContext()); // the region belongs to no op yet
+  builder.setInsertionPointToStart(region.block);
+  return mlir::UnrealizedConversionCastOp::create(builder, value.getLoc(), type, value).getResult(0);
+}
+
+void replaceAgain(OpenRegion &region) {
+  for (const auto &[from, to] : region.replaced) {
+    auto replace = [&, from = from, to = to](SizeSymbolAttr symbol) { return symbol == from ? to : sizeOf(symbol); };
+    region.block->walk([&](mlir::Operation *op) {
+      replaceSymbols(op, replace);
+      for (mlir::Region &inner : op->getRegions()) {
+        for (mlir::BlockArgument argument : inner.getArguments()) {
+          argument.setType(substitute(mlir::cast<mlir::RankedTensorType>(argument.getType()), replace));
+        }
+      }
+    });
+  }
+  llvm::SmallVector<mlir::OpOperand *> captured;
+  region.block->walk([&](mlir::Operation *op) {
+    for (mlir::OpOperand &operand : op->getOpOperands()) {
+      if (!isSizeCast(op) && !op->hasTrait<mlir::OpTrait::IsTerminator>()) {
+        captured.push_back(&operand);
+      }
+    }
+  });
+  for (mlir::OpOperand *operand : captured) {
+    operand->set(castInto(region, operand->get()));
+  }
+}
+
+bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, OpenRegions &regions) {
+  if (regions.empty() || op->getBlock() != regions.back().block) {
+    return false;
+  }
+  OpenRegion &region = regions.back();
+  auto solution = solveForTotal(sizes);
+  for (auto solver : {solve, solveForNumber}) {
+    solution = solution ? solution : solver(sizes.b, sizes.a);
+    solution = solution ? solution : solver(sizes.a, sizes.b);
+  }
+  if (!solution) {
+    return false;
+  }
+  llvm::SetVector<SizeSymbolAttr> own = symbolsSetIn(*region.block->getParent()), used;
+  collectSymbols(solution->second, used);
+  used.insert(solution->first);
+  if (llvm::any_of(used, [&](SizeSymbolAttr symbol) { return own.contains(symbol); })) {
+    return false; // the sizes are not known when the region begins
+  }
+  region.replaced.push_back(*solution);
+  replaceAgain(region);
+  return true;
+}
+
+mlir::Value useIn(OpenRegions &regions, mlir::Value value) {
+  auto home = llvm::find_if(regions, [&](const OpenRegion &region) { return value.getParentBlock() == region.block; });
+  bool isPassedOn = home == regions.end(); // from outside of all regions
+  for (auto region = isPassedOn ? regions.begin() : home; region != regions.end(); ++region) {
+    value = castInto(*region, value);
+  }
+  return value;
 }
 
 void replaceAgain(mlir::func::FuncOp function, const ReplacedSymbols &replaced) {

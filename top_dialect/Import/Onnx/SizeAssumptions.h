@@ -19,6 +19,21 @@ using ReplacedSymbols = std::vector<std::pair<SizeSymbolAttr, Dim>>;
 /// is not directly in the function.
 bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, ReplacedSymbols &replaced);
 
+/// A branch or a body that is being imported, and the sizes that its ops need to be equal. They hold in it only.
+struct OpenRegion {
+  mlir::Block *block;
+  ReplacedSymbols replaced;
+};
+using OpenRegions = std::vector<OpenRegion>; ///< the innermost one last
+
+/// Makes two |sizes| that |op|, in the innermost region, needs to be equal one size within the region. Values from
+/// outside pass through casts at its beginning, which a run checks whenever it enters the region.
+bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, OpenRegions &regions);
+/// Returns |value| with the sizes that it has within the regions.
+mlir::Value useIn(OpenRegions &regions, mlir::Value value);
+/// Replaces the symbols in the ops of the innermost region again, as handlers may have kept sizes.
+void replaceAgain(OpenRegion &region);
+
 /// Replaces the symbols in |function| again, as handlers may have kept sizes from before a replacement.
 void replaceAgain(mlir::func::FuncOp function, const ReplacedSymbols &replaced);
 
