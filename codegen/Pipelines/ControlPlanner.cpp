@@ -287,7 +287,8 @@ llvm::Expected<uint32_t> ControlPlanner::planBranch(Region &region, const Twine 
     bool isSetBefore = llvm::none_of(*own, [&](const top::SizeUpdate &update) {
       return llvm::any_of(late, [&](const top::SizeUpdate &other) { return other.symbol == update.symbol; });
     });
-    returned.add(value, isSetBefore ? value : result, slot);
+    // A chip's stream has buffers of constant size: its result is copied to a tensor of open size.
+    returned.add(value, isSetBefore && !Shape(value).isKnown() ? value : result, slot);
   }
   if (llvm::Error error = planBlock(region.front(), returned, late, subnet)) {
     return std::move(error);

@@ -27,7 +27,8 @@ def branches_of(then: Sequence[onnx.NodeProto], other: Sequence[onnx.NodeProto])
     )
 
 
-def test_branches_of_constant_sizes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chip", ["x86", "npu-base"])
+def test_branches_of_constant_sizes(tmp_path: Path, chip: str) -> None:
     """Readers see the true size, without any flag: a sum, a shape, and an op on all rows."""
     made = graph(
         [
@@ -41,7 +42,8 @@ def test_branches_of_constant_sizes(tmp_path: Path) -> None:
         {"two": np.array([2, 0]), "zero": np.array([0])},
     )
     model = save(tmp_path / "branches.onnx", made)
-    compare(model, compile_model(model), [{"c": np.array(seed % 2 == 0), "x": rows(3, seed)} for seed in range(4)])
+    runs = [{"c": np.array(seed % 2 == 0), "x": rows(3, seed)} for seed in range(4)]
+    compare(model, compile_model(model, "--chip", chip), runs)
 
 
 def open_branches() -> onnx.GraphProto:
