@@ -122,25 +122,26 @@ struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel,
     RankedTensorType x = kb.operandType(0), y = kb.resultType();
     Type storage = storageElement(kb, y.getElementType());
     // The innermost dim is cut into runs, so that only its index changes from element to element.
-    int64_t width = Shape(y)[last].value(), run = std::min<int64_t>(width, kMostInRun);
-    SmallVector<int64_t> space(Shape(y).values());
-    space[last] = llvm::divideCeil(width, std::max<int64_t>(run, 1));
+    Dim width = Shape(y)[last];
+    int64_t run = std::min(maxOf(width), kMostInRun);
+    SmallVector<Dim> space = Shape(y).dims();
+    space[last] = ceilDiv(width, std::max<int64_t>(run, 1));
     Strides strides(x);
-    forItems(kb, ShapedType::getNumElements(space), run, 4096, [&](Value item) {
+    forItems(kb, multiply(space), run, 4096, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, space);
       Value first = kb.mul(at[last], run), to = kb.constant(0);
-      for (auto [index, size] : llvm::zip_equal(ArrayRef(at).drop_back(), Shape(y).dropBack().values())) {
+      for (auto [index, size] : llvm::zip_equal(ArrayRef(at).drop_back(), Shape(y).dropBack().dims())) {
         to = kb.add(kb.mul(to, size), index);
       }
       to = kb.mul(to, width);
       at[axis] = kb.constant(0), at[last] = kb.constant(0);
       Value from = strides.offset(kb, at);
-      Value end = kb.min(kb.add(first, run), kb.constant(width));
+      Value end = kb.min(kb.add(first, run), kb.index(width));
       if (axis == last && kb.target.hasMasks() && storage.getIntOrFloatBitWidth() >= 32) {
         return gatherRun(kb, storage, from, to, first, end);
       }
       kb.forLoop(first, end, 1, [&](Value i) {
-        Value offset = kb.mul(loadIndex(kb, 1, kb.add(to, i), Shape(x)[axis].value()), strides.dims[axis]);
+        Value offset = kb.mul(loadIndex(kb, 1, kb.add(to, i), Shape(x)[axis]), strides.dims[axis]);
         offset = axis == last ? offset : kb.add(offset, i);
         kb.store(kb.load(storage, kb.operand(0), kb.add(from, offset)), kb.result(), kb.add(to, i));
       });
@@ -148,15 +149,17 @@ struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel,
     return success();
   }
 
+  bool acceptsOpenSizes(Operation *op) const { return sameSizes(op->getOperand(1), op->getResult(0)); }
+
 private:
   static constexpr int64_t kLanes = 16;
 
   /// Emits elements [|first|, |end|) of a row of the result, which begins at |to|, from the row of x at |from|.
   static void gatherRun(KernelBuilder &kb, Type storage, Value from, Value to, Value first, Value end) {
     ImplicitLocOpBuilder &b = kb.b;
-    bool isWhole = Shape(kb.resultType()).back().value() % kLanes == 0;
+    bool isWhole = isMultipleOf(Shape(kb.resultType()).back(), kLanes);
     auto wide = VectorType::get({kLanes}, b.getI64Type());
-    Value size = kb.splat(kb.constant(Shape(kb.operandType(0)).back().value()), kLanes), zero = kb.zero(wide);
+    Value size = kb.splat(kb.index(Shape(kb.operandType(0)).back()), kLanes), zero = kb.zero(wide);
     Value last = arith::SubIOp::create(b, size, kb.splat(kb.constant(1), kLanes));
     kb.forLoop(first, end, kLanes, [&](Value i) {
       Value mask = isWhole ? Value() : kb.maskBelow(kLanes, kb.sub(end, i));

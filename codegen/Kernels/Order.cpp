@@ -21,8 +21,8 @@ using namespace mlir;
 namespace tessera::kernels {
 
 AxisView::AxisView(RankedTensorType type, int64_t dim)
-    : outer(ShapedType::getNumElements(Shape(type).values().take_front(dim))), axis(Shape(type)[dim].value()),
-      inner(numElements(Shape(type).dropFront(dim + 1))) {}
+    : outer(multiply(ArrayRef(Shape(type).dims()).take_front(dim))), axis(Shape(type)[dim]),
+      inner(countElements(Shape(type).dropFront(dim + 1))) {}
 
 Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool descending) {
   ImplicitLocOpBuilder &b = kb.b;
@@ -61,17 +61,24 @@ Value bitsOfMask(KernelBuilder &kb, Value mask) {
 
 namespace {
 
-/// Emits all columns of |view|; a CPU processes neighbouring columns together. Calls |emit|(outer, first column,
-/// lanes), with lanes 0 for a single column. |workPerTile| / |workPerColumn| is about the number of columns per tile.
-void forColumns(KernelBuilder &kb, const AxisView &view, int64_t workPerColumn, int64_t workPerTile,
+/// Emits all columns of |view|; a CPU processes neighbouring columns together if their number is constant. Calls
+/// |emit|(outer, first column, lanes), with lanes 0 for a single column. |workPerTile| / |workPerColumn| is about the
+/// number of columns per tile.
+void forColumns(KernelBuilder &kb, const AxisView &view, Dim workPerColumn, int64_t workPerTile,
                 function_ref<void(Value outer, Value column, unsigned lanes)> emit) {
   constexpr int64_t kMostLanes = 16, kColumnsAtOnce = 4; // a vector of lanes takes about as long as this many columns
-  unsigned lanes =
-      kb.target.tileIsThread || view.inner < 2 ? 0 : llvm::bit_floor(uint64_t(std::min(kMostLanes, view.inner)));
-  int64_t runs = lanes ? view.inner / lanes : 0, rest = view.inner - runs * lanes;
-  int64_t work = lanes ? std::min<int64_t>(lanes, kColumnsAtOnce) * workPerColumn : workPerColumn;
+  if (!view.inner.isKnown()) {
+    return forItems(kb, view.lines(), workPerColumn, workPerTile, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
+      emit(at[0], at[1], 0);
+    });
+  }
+  int64_t inner = view.inner.value();
+  unsigned lanes = kb.target.tileIsThread || inner < 2 ? 0 : llvm::bit_floor(uint64_t(std::min(kMostLanes, inner)));
+  int64_t runs = lanes ? inner / lanes : 0, rest = inner - runs * lanes;
+  Dim work = lanes ? std::min<int64_t>(lanes, kColumnsAtOnce) * workPerColumn : workPerColumn;
   forItems(kb, view.outer * (runs + rest), work, workPerTile, [&](Value item) {
-    SmallVector<Value> at = delinearize(kb, item, {view.outer, runs + rest});
+    SmallVector<Value> at = delinearize(kb, item, {view.outer, Dim(runs + rest)});
     auto emitRun = [&] { emit(at[0], kb.mul(at[1], lanes), lanes); };
     auto emitColumn = [&] { emit(at[0], runs ? kb.add(at[1], runs * lanes - runs) : at[1], 0); };
     if (runs == 0 || rest == 0) {
@@ -93,12 +100,14 @@ class ContiguousArg {
 public:
   ContiguousArg(KernelBuilder &kb, device::ArgReduceOp op)
       : kb(kb), element(kb.operandType(0).getElementType()), view(kb.operandType(0), op.getAxis()), min(op.getMin()),
-        last(op.getSelectLast()), lanes(view.axis < 256 ? kFewLanes : 4 * kFewLanes) {}
+        last(op.getSelectLast()), lanes(maxOf(view.axis) < 256 ? kFewLanes : 4 * kFewLanes) {}
 
-  bool fits() const { return !kb.target.tileIsThread && view.inner == 1 && view.axis >= 2 * kFewLanes; }
+  bool fits() const {
+    return !kb.target.tileIsThread && view.inner.is(1) && view.axis.isKnown() && view.axis.value() >= 2 * kFewLanes;
+  }
 
   void emit() {
-    forItems(kb, view.outer, view.axis / 4, 16384, [&](Value item) {
+    forItems(kb, view.outer, view.axis.value() / 4, 16384, [&](Value item) {
       base = kb.mul(item, view.axis);
       Value place = placeOf(bestValue()), first = kb.loadElements(element, 0, kb.operand(0), base);
       if (isa<FloatType>(first.getType())) {
@@ -129,7 +138,7 @@ private:
   /// The place of |best|, or 0 if no element equals it.
   Value placeOf(Value best) {
     Value wanted = kb.splat(best, lanes), place = kb.constant(0);
-    int64_t whole = view.axis / lanes, tail = view.axis % lanes;
+    int64_t whole = view.axis.value() / lanes, tail = view.axis.value() % lanes;
     auto visit = [&](Value i, Value mask, Value old) {
       Value bits = bitsOfMask(kb, isEqual(load(i, mask), wanted, mask)), zero = kb.zero(bits.getType());
       Value isDefined = arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(false)); // for 0
@@ -191,7 +200,7 @@ struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::A
         return kb.loadElements(element, lanes, kb.operand(0), kb.add(base, kb.mul(k, view.inner)));
       };
       SmallVector<Value> best = {load(kb.constant(0)), kb.zero(ofColumns(kb.b.getI64Type(), lanes))};
-      best = kb.forLoop(kb.constant(1), kb.constant(view.axis), 1, best, [&](Value k, ValueRange old) {
+      best = kb.forLoop(kb.constant(1), kb.index(view.axis), 1, best, [&](Value k, ValueRange old) {
         Value value = load(k), index = lanes ? kb.splat(k, lanes) : k;
         Value better = isBetter(kb, element, value, old[0], arg.getMin(), arg.getSelectLast());
         return SmallVector<Value>{arith::SelectOp::create(kb.b, better, value, old[0]),
@@ -200,6 +209,11 @@ struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::A
       kb.store(best[1], kb.result(), kb.add(kb.mul(outer, view.inner), column));
     });
     return success();
+  }
+
+  bool acceptsOpenSizes(Operation *op) const {
+    Shape x = op->getOperand(0);
+    return minOf(x[cast<device::ArgReduceOp>(op).getAxis()]) > 0;
   }
 };
 
@@ -214,6 +228,8 @@ struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
     }
     return success();
   }
+
+  bool acceptsOpenSizes(Operation *) const { return true; }
 };
 
 struct CumSumModel : KernelInterface::ExternalModel<CumSumModel, device::CumSumOp> {
@@ -222,13 +238,14 @@ struct CumSumModel : KernelInterface::ExternalModel<CumSumModel, device::CumSumO
       return failure();
     }
     auto cumsum = cast<device::CumSumOp>(op);
-    if (Shape(kb.operandType(0)).isKnown() && emitSharedCumSum(kb, cumsum)) {
+    if (emitSharedCumSum(kb, cumsum)) {
       return success();
     }
     Type element = kb.operandType(0).getElementType();
     Type type = registerType(element);
-    auto [outer, axis, inner] = splitAt(cumsum);
-    auto emitColumns = [&, axis = axis, inner = inner](Value outer, Value column, unsigned lanes) {
+    AxisView view(kb.operandType(0), cumsum.getAxis());
+    auto [outer, axis, inner] = view;
+    forColumns(kb, view, axis, 8192, [&, axis = axis, inner = inner](Value outer, Value column, unsigned lanes) {
       Value base = kb.add(kb.mul(outer, axis * inner), column), none = kb.zero(ofColumns(type, lanes));
       kb.forLoop(kb.constant(0), kb.index(axis), 1, none, [&](Value step, ValueRange old) {
         Value k = cumsum.getReverse() ? kb.sub(kb.index(axis - 1), step) : step;
@@ -239,26 +256,11 @@ struct CumSumModel : KernelInterface::ExternalModel<CumSumModel, device::CumSumO
         kb.storeElements(element, cumsum.getExclusive() ? old[0] : sum, kb.result(), offset);
         return SmallVector<Value>{sum};
       });
-    };
-    if (Shape(kb.operandType(0)).isKnown()) {
-      forColumns(kb, AxisView(kb.operandType(0), cumsum.getAxis()), axis.value(), 8192, emitColumns);
-      return success();
-    }
-    forItems(kb, outer * inner, axis, 8192, [&, outer = outer, inner = inner](Value item) {
-      SmallVector<Value> at = delinearize(kb, item, {outer, inner});
-      emitColumns(at[0], at[1], 0);
     });
     return success();
   }
 
   bool acceptsOpenSizes(Operation *op) const { return sameSizes(op->getOperand(0), op->getResult(0)); }
-
-  /// Returns the elements before, along and behind the axis.
-  static std::array<Dim, 3> splitAt(device::CumSumOp op) {
-    SmallVector<Dim> sizes = Shape(op->getOperand(0)).dims();
-    return {multiply(ArrayRef(sizes).take_front(op.getAxis())), sizes[op.getAxis()],
-            multiply(ArrayRef(sizes).drop_front(op.getAxis() + 1))};
-  }
 };
 
 } // namespace

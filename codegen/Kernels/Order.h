@@ -11,7 +11,9 @@ namespace tessera::kernels {
 /// A row-major tensor as [outer, axis, inner].
 struct AxisView {
   AxisView(mlir::RankedTensorType type, int64_t dim);
-  int64_t outer, axis, inner;
+  /// Returns the number of lines along the axis.
+  Dim lines() const { return outer * inner; }
+  Dim outer, axis, inner;
 };
 
 /// Returns an i1: |x| comes before |y| in descending (or ascending) order. NaN counts as the largest.

@@ -19,9 +19,9 @@ constexpr int64_t kFewThreads = 8192; ///< with fewer threads of one item each, 
 
 /// Returns true if threads should share each item of |view|: if the axis is contiguous or if there are few items.
 bool isShared(const KernelBuilder &kb, const AxisView &view) {
-  int64_t items = view.outer * view.inner;
-  return kb.target.shuffle && items > 0 && view.axis >= int64_t(2 * kRowThreads) &&
-         (view.inner == 1 || items < kFewThreads);
+  Dim items = view.lines();
+  return kb.target.shuffle && minOf(items) > 0 && minOf(view.axis) >= int64_t(2 * kRowThreads) &&
+         (view.inner.is(1) || maxOf(items) < kFewThreads);
 }
 
 /// Returns |value|, of at most 64 bits, of another thread of the row; |move| exchanges 32 bits.
@@ -69,7 +69,7 @@ public:
     SmallVector<Value> best =
         overRow(kb, view.axis, kRowThreads, {first, kb.constant(-1)}, [&](Value i, Value mask, ValueRange old) {
           Value k = kb.add(i, kb.sharedLane());
-          k = mask ? kb.min(k, kb.constant(view.axis - 1)) : k;
+          k = mask ? kb.min(k, kb.index(view.axis - 1)) : k;
           return next(kb.add(base, kb.mul(k, view.inner)), k, mask, old);
         });
     for (unsigned distance = kRowThreads / 2; distance > 0; distance /= 2) {
@@ -115,14 +115,14 @@ public:
 
   void emit(Value base) {
     Value place = kb.sub(kb.constant(kRowThreads - 1), kb.sharedLane());
-    int64_t whole = view.axis / kRowThreads * kRowThreads;
+    int64_t axis = view.axis.value(), whole = axis / kRowThreads * kRowThreads;
     Value carried =
         kb.forLoop(kb.constant(0), kb.constant(whole), kRowThreads, kb.zero(type), [&](Value i, ValueRange old) {
           return SmallVector<Value>{chunk(base, kb.add(i, place), Value(), old[0])};
         })[0];
-    if (whole < view.axis) {
+    if (whole < axis) {
       Value k = kb.add(place, whole);
-      chunk(base, k, kb.less(k, kb.constant(view.axis)), carried);
+      chunk(base, k, kb.less(k, kb.constant(axis)), carried);
     }
   }
 
@@ -138,8 +138,8 @@ private:
 
   /// Stores this thread's result, for element |k|, and returns the sum up to the end of the chunk.
   Value chunk(Value base, Value k, Value mask, Value carried) {
-    Value zero = kb.zero(type), own = mask ? kb.min(k, kb.constant(view.axis - 1)) : k;
-    own = op.getReverse() ? kb.sub(kb.constant(view.axis - 1), own) : own;
+    Value zero = kb.zero(type), own = mask ? kb.min(k, kb.index(view.axis - 1)) : k;
+    own = op.getReverse() ? kb.sub(kb.index(view.axis - 1), own) : own;
     Value at = kb.add(base, kb.mul(own, view.inner));
     Value sum = keepActive(kb, mask, kb.loadElements(element, 0, kb.operand(0), at), zero);
     for (unsigned distance = 1; distance < kRowThreads; distance *= 2) {
@@ -167,7 +167,7 @@ bool emitSharedArgReduce(KernelBuilder &kb, device::ArgReduceOp op) {
   if (!isShared(kb, view)) {
     return false;
   }
-  kb.forSharedRows(view.outer * view.inner, [&](Value item) {
+  kb.forSharedRows(view.lines(), [&](Value item) {
     SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
     Value index = ArgRow(kb, op).emit(kb.add(kb.mul(at[0], view.axis * view.inner), at[1]));
     kb.inFirstThread([&] { kb.store(index, kb.result(), item); });
@@ -178,10 +178,10 @@ bool emitSharedArgReduce(KernelBuilder &kb, device::ArgReduceOp op) {
 bool emitSharedCumSum(KernelBuilder &kb, device::CumSumOp op) {
   AxisView view(kb.operandType(0), op.getAxis());
   bool isOrdered = kb.exact && isa<FloatType>(kb.operandType(0).getElementType());
-  if (isOrdered || !isShared(kb, view)) {
+  if (isOrdered || !view.axis.isKnown() || !isShared(kb, view)) {
     return false;
   }
-  kb.forSharedRows(view.outer * view.inner, [&](Value item) {
+  kb.forSharedRows(view.lines(), [&](Value item) {
     SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
     SumRow(kb, op).emit(kb.add(kb.mul(at[0], view.axis * view.inner), at[1]));
   });
@@ -190,10 +190,11 @@ bool emitSharedCumSum(KernelBuilder &kb, device::CumSumOp op) {
 
 bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op) {
   AxisView view(kb.operandType(0), op.getAxis());
-  if (!kb.target.tileIsThread || view.outer * view.inner == 0) {
+  if (!kb.target.tileIsThread || !view.axis.isKnown() || view.lines().is(0)) {
     return false;
   }
   Type element = kb.operandType(0).getElementType();
+  Dim k = Shape(kb.resultType())[op.getAxis()];
   constexpr int64_t kUnrolled = 4; // independent loads in flight
   kb.forTiles(view.outer * view.axis * view.inner, [&](Value tile) {
     SmallVector<Value> at = delinearize(kb, tile, {view.outer, view.axis, view.inner});
@@ -209,7 +210,7 @@ bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op) {
       Value isEarlier = choose(kb, isBehind, kb.less(one, zero), kb.less(i, own)); // among equal elements
       return kb.add(ahead, choose(kb, either(kb, isAhead, isEarlier), one, zero));
     };
-    int64_t whole = view.axis / kUnrolled * kUnrolled;
+    int64_t axis = view.axis.value(), whole = axis / kUnrolled * kUnrolled;
     Value rank = kb.forLoop(zero, kb.constant(whole), kUnrolled, zero, [&](Value i, ValueRange old) {
       Value ahead = old[0];
       for (int64_t n = 0; n < kUnrolled; ++n) {
@@ -217,11 +218,11 @@ bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op) {
       }
       return SmallVector<Value>{ahead};
     })[0];
-    for (int64_t i = whole; i < view.axis; ++i) {
+    for (int64_t i = whole; i < axis; ++i) {
       rank = count(kb.constant(i), rank);
     }
-    kb.ifThen(kb.less(rank, kb.constant(op.getK())), [&] {
-      Value to = kb.add(kb.mul(kb.add(kb.mul(at[0], int64_t(op.getK())), rank), view.inner), at[2]);
+    kb.ifThen(kb.less(rank, kb.index(k)), [&] {
+      Value to = kb.add(kb.mul(kb.add(kb.mul(at[0], k), rank), view.inner), at[2]);
       kb.storeElements(element, value, kb.result(0), to);
       kb.store(own, kb.result(1), to);
     });

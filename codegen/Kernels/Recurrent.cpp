@@ -34,19 +34,19 @@ public:
   RecurrentEmitter(KernelBuilder &kb, device::RecurrentOp op) : RecurrentCell(kb, op) {}
 
   void emit() {
-    bool isShared = kb.target.shuffle && directions * batch > 0;
+    bool isShared = kb.target.shuffle && !batch.is(0);
     lanes = isShared ? kRowThreads : lanes;
     // Each row of scratch holds |hidden| numbers, rounded up to whole vectors, or to one vector per row of threads, so
     // that all threads execute the same branches.
     rowSize = llvm::alignTo(hidden, isShared ? kBlockRows * lanes : lanes);
-    int64_t groups = isShared ? batch : chooseTogether();
+    Dim groups = isShared ? batch : chooseTogether();
     int64_t bytes = type.getIntOrFloatBitWidth() / 8;
     if (isShared) {
       return emitShared(llvm::divideCeil(sequenceNumbers(), kBlockRows * kRowThreads), bytes);
     }
     kb.setScratchBytes(sequences * sequenceNumbers() * bytes);
     kb.forTiles(directions * groups, [&](Value tile) {
-      SmallVector<Value> at = delinearize(kb, tile, {directions, groups});
+      SmallVector<Value> at = delinearize(kb, tile, {Dim(directions), groups});
       direction = at[0], sequence = kb.mul(at[1], sequences), rows = kb.scratch();
       emitSequences();
     });
@@ -59,14 +59,15 @@ private:
   /// Returns the number of scratch elements per sequence.
   int64_t sequenceNumbers() const { return scratchRows() * rowSize; }
 
-  /// Chooses how many sequences, or steps of one sequence, are multiplied at once; returns the number of groups of
-  /// sequences. Sequences with individual lengths are not grouped. There are at least two tiles, for two threads.
-  int64_t chooseTogether() {
-    int64_t most = kb.target.hasMasks() ? 4 : 2;
-    int64_t groups = has(kLens) ? batch : std::max<int64_t>(llvm::divideCeil(batch, most), 2 / directions);
-    sequences = std::max<int64_t>(1, llvm::divideCeil(batch, std::max<int64_t>(groups, 1)));
-    together = std::clamp<int64_t>(steps, 1, most / sequences);
-    return llvm::divideCeil(batch, sequences);
+  /// Chooses how many sequences, or steps of one sequence, are multiplied at once, for the likely number of sequences;
+  /// returns the number of groups of sequences. Sequences with individual lengths are not grouped. There are at least
+  /// two tiles, for two threads.
+  Dim chooseTogether() {
+    int64_t most = kb.target.hasMasks() ? 4 : 2, likely = likelyOf(batch);
+    int64_t groups = has(kLens) ? likely : std::max<int64_t>(llvm::divideCeil(likely, most), 2 / directions);
+    sequences = std::max<int64_t>(1, llvm::divideCeil(likely, std::max<int64_t>(groups, 1)));
+    together = std::clamp<int64_t>(maxOf(steps), 1, most / sequences);
+    return ceilDiv(batch, sequences);
   }
 
   /// Runs |body| for each sequence of the tile. If the sequences do not divide evenly, the last tile computes its last
@@ -77,7 +78,7 @@ private:
     }
     Value base = rows, first = sequence;
     kb.forLoop(0, sequences, 1, [&](Value i) {
-      sequence = kb.min(kb.add(first, i), kb.constant(batch - 1));
+      sequence = kb.min(kb.add(first, i), kb.index(batch - 1));
       rows = kb.element(type, base, kb.mul(i, sequenceNumbers()));
       body();
     });
@@ -87,8 +88,8 @@ private:
   /// Emits threads that share sequences, with |numbers| scratch elements of |bytes| bytes for each thread.
   void emitShared(int64_t numbers, int64_t bytes) {
     kb.setScratchBytes(numbers * bytes);
-    kb.forSharedRows(directions * batch * kBlockRows, [&](Value row) {
-      SmallVector<Value> at = delinearize(kb, row, {directions, batch, kBlockRows});
+    kb.forSharedRows(batch * (directions * kBlockRows), [&](Value row) {
+      SmallVector<Value> at = delinearize(kb, row, {Dim(directions), batch, Dim(kBlockRows)});
       direction = at[0], sequence = at[1], team = at[2];
       Value thread = kb.add(kb.mul(team, kRowThreads), kb.sharedLane());
       rows = kb.element(type, kb.scratch(), kb.mul(thread, -numbers)); // the scratch of the block's first thread
@@ -122,7 +123,7 @@ private:
         });
       });
     }
-    kb.forLoop(length, kb.constant(steps), 1, [&](Value time) {
+    kb.forLoop(length, kb.index(steps), 1, [&](Value time) {
       overUnits([&](Value i, Value mask) { storeOutput(kb.zero(vectorType()), time, i, mask); });
     });
     overSequences([&] { storeStates(); });
@@ -143,7 +144,7 @@ private:
     SmallVector<Value> begins;
     for (int64_t i = 0; i < sequences * together; ++i) {
       Value step = kb.min(kb.add(first, i % together), kb.sub(length, kb.constant(1)));
-      Value own = kb.min(kb.add(sequence, i / together), kb.constant(batch - 1));
+      Value own = kb.min(kb.add(sequence, i / together), kb.index(batch - 1));
       begins.push_back(kb.mul(kb.add(kb.mul(timeOf(step, length), batch), own), inputs));
     }
     tileSums(0, gates, kW, inputs, inputRow(0), together,
@@ -279,6 +280,15 @@ struct RecurrentModel : KernelInterface::ExternalModel<RecurrentModel, device::R
     }
     RecurrentEmitter(kb, recurrent).emit();
     return success();
+  }
+
+  /// Steps and sequences may be open. Packed weights are constants, whose sizes are numbers.
+  bool acceptsOpenSizes(Operation *op) const {
+    auto recurrent = cast<device::RecurrentOp>(op);
+    Shape x = op->getOperand(0);
+    auto isKnown = [](Value tensor) { return !tensor || Shape(tensor).isKnown(); };
+    return (recurrent.getW() || recurrent.getPacking()) && x.back().isKnown() && isKnown(recurrent.getW()) &&
+           isKnown(recurrent.getR()) && isKnown(recurrent.getBias()) && isKnown(recurrent.getPeephole());
   }
 };
 

@@ -4,7 +4,6 @@
 
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Rows.h"
-#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -15,10 +14,10 @@ using namespace mlir;
 namespace tessera::kernels {
 
 RecurrentCell::RecurrentCell(KernelBuilder &kb, device::RecurrentOp op)
-    : kb(kb), op(op), element(cast<RankedTensorType>(op.getY().getType()).getElementType()) {
+    : kb(kb), op(op), element(cast<RankedTensorType>(op.getY().getType()).getElementType()),
+      steps(Shape(kb.operandType(0))[0]), batch(Shape(kb.operandType(0))[1]),
+      inputs(Shape(kb.operandType(0))[2].value()), hidden(op.getHiddenSize()) {
   type = registerType(element);
-  ArrayRef<int64_t> shape = Shape(kb.operandType(0)).values();
-  steps = shape[0], batch = shape[1], inputs = shape[2], hidden = op.getHiddenSize();
   directions = op.getNumDirections(), gates = op.getNumGates();
   isLstm = op.getKind() == "lstm", isGru = op.getKind() == "gru";
   lanes = kb.target.lanes(type.getIntOrFloatBitWidth());
@@ -107,14 +106,14 @@ void RecurrentCell::storeOutput(Value value, Value time, Value i, Value mask) {
 
 Value RecurrentCell::loadLength() {
   if (!has(kLens)) {
-    return kb.constant(steps);
+    return kb.index(steps);
   }
   Type lensType = kb.operandType(operands[kLens]).getElementType();
   Value length = kb.loadElements(lensType, 0, kb.operand(operands[kLens]), sequence);
   if (!length.getType().isInteger(64)) {
     length = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), length);
   }
-  return kb.max(kb.min(length, kb.constant(steps)), kb.constant(0));
+  return kb.max(kb.min(length, kb.index(steps)), kb.constant(0));
 }
 
 Value RecurrentCell::timeOf(Value step, Value length) {

@@ -5,6 +5,7 @@
 
 #include "codegen/Kernels/KernelBuilder.h"
 #include "device_dialect/IR/DeviceComputeOps.h"
+#include "top_dialect/IR/Sizes.h"
 
 namespace tessera::kernels {
 
@@ -61,7 +62,8 @@ protected:
   KernelBuilder &kb;
   device::RecurrentOp op;
   mlir::Type element, type; ///< of results, in memory and in registers
-  int64_t steps, batch, inputs, hidden, directions, gates, rowSize = 0;
+  Dim steps, batch;
+  int64_t inputs, hidden, directions, gates, rowSize = 0;
   bool isLstm, isGru;
   unsigned lanes;
   int operands[8];

@@ -25,12 +25,13 @@ constexpr int64_t kLanes = 16;
 class TopKEmitter {
 public:
   TopKEmitter(KernelBuilder &kb, device::TopKOp op)
-      : kb(kb), element(kb.operandType(0).getElementType()), view(kb.operandType(0), op.getAxis()), k(op.getK()),
-        largest(op.getLargest()), isContiguous(view.inner == 1 && !kb.target.tileIsThread) {}
+      : kb(kb), element(kb.operandType(0).getElementType()), view(kb.operandType(0), op.getAxis()),
+        k(Shape(kb.resultType())[op.getAxis()]), largest(op.getLargest()),
+        isContiguous(view.inner.is(1) && !kb.target.tileIsThread) {}
 
   /// Calls |row| for each row, of which |from| and |to| are the first elements in x and in the results.
   void forEachRow(function_ref<void()> row) {
-    forItems(kb, view.outer * view.inner, view.axis * 8, 16384, [&](Value item) {
+    forItems(kb, view.lines(), view.axis * 8, 16384, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
       from = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
       to = kb.add(kb.mul(at[0], k * view.inner), at[1]);
@@ -39,10 +40,10 @@ public:
   }
 
 protected:
-  int64_t full() const { return std::min(view.axis, k); }
-  int64_t runs() const { return isContiguous ? (view.axis - full()) / kLanes : 0; }
-  /// The element behind which those are that no run has.
-  int64_t rest() const { return full() + runs() * kLanes; }
+  /// The list holds the first k elements at first; the others follow in runs of kLanes, and a rest.
+  Dim runs() const { return isContiguous ? floorDiv(view.axis - k, kLanes) : Dim(0); }
+  Value last() { return kb.index(k - 1); }
+  Value behindRuns() { return kb.index(k + runs() * kLanes); }
 
   Value load(Value i) { return kb.loadElements(element, 0, kb.operand(0), kb.add(from, kb.mul(i, view.inner))); }
   Value isBefore(Value x, Value y) { return comesBefore(kb, element, x, y, largest); }
@@ -84,7 +85,7 @@ protected:
   KernelBuilder &kb;
   Type element;
   AxisView view;
-  int64_t k;
+  Dim k; ///< at most the size of the axis
   bool largest, isContiguous;
   Value from, to;
 };
@@ -94,26 +95,26 @@ class RegisterTopK : public TopKEmitter {
 public:
   using TopKEmitter::TopKEmitter;
 
-  bool fits() const { return isContiguous && k <= kLanes; }
+  bool fits() const { return isContiguous && k.isKnown() && k.value() <= kLanes; }
 
   void emit() {
     forEachRow([&] {
       Type type = registerType(element), i64 = kb.b.getI64Type();
       SmallVector<Value> list = {kb.zero(VectorType::get({kLanes}, type)), kb.zero(VectorType::get({kLanes}, i64))};
-      list = kb.forLoop(kb.constant(0), kb.constant(full()), 1, list,
+      list = kb.forLoop(kb.constant(0), kb.index(k), 1, list,
                         [&](Value i, ValueRange old) { return insert(i, /*count=*/i, old); });
-      list = kb.forLoop(kb.constant(0), kb.constant(runs()), 1, list, [&](Value run, ValueRange old) {
-        Value last = vector::ExtractOp::create(kb.b, old[0], k - 1);
-        return overRun(kb.add(kb.mul(run, kLanes), full()), last, old, visit());
+      list = kb.forLoop(kb.constant(0), kb.index(runs()), 1, list, [&](Value run, ValueRange old) {
+        Value last = vector::ExtractOp::create(kb.b, old[0], k.value() - 1);
+        return overRun(kb.add(kb.mul(run, kLanes), k), last, old, visit());
       });
-      list = kb.forLoop(kb.constant(rest()), kb.constant(view.axis), 1, list, visit());
+      list = kb.forLoop(behindRuns(), kb.index(view.axis), 1, list, visit());
       store(list);
     });
   }
 
 private:
   std::function<SmallVector<Value>(Value, ValueRange)> visit() {
-    return [this](Value i, ValueRange list) { return insert(i, kb.constant(k), list); };
+    return [this](Value i, ValueRange list) { return insert(i, kb.index(k), list); };
   }
 
   /// The list of |count| elements with element |i| in its place, which may be the one behind the end.
@@ -145,7 +146,7 @@ private:
   }
 
   void store(ArrayRef<Value> list) {
-    for (int64_t place = 0; place < k; ++place) {
+    for (int64_t place = 0; place < k.value(); ++place) {
       Value to = kb.add(this->to, place);
       kb.storeElements(element, vector::ExtractOp::create(kb.b, list[0], place), kb.result(0), to);
       kb.store(vector::ExtractOp::create(kb.b, list[1], place), kb.result(1), to);
@@ -160,15 +161,15 @@ public:
 
   void emit() {
     forEachRow([&] {
-      kb.forLoop(0, full(), 1, [&](Value i) { insert(load(i), i, /*count=*/i); });
+      kb.forLoop(0, k, 1, [&](Value i) { insert(load(i), i, /*count=*/i); });
       kb.forLoop(0, runs(), 1, [&](Value run) {
-        Value begin = kb.add(kb.mul(run, kLanes), full());
-        overRun(begin, held(kb.constant(k - 1)), {}, [&](Value i, ValueRange) {
+        Value begin = kb.add(kb.mul(run, kLanes), k);
+        overRun(begin, held(last()), {}, [&](Value i, ValueRange) {
           visit(i);
           return SmallVector<Value>();
         });
       });
-      kb.forLoop(rest(), view.axis, 1, [&](Value i) { visit(i); });
+      kb.forLoop(behindRuns(), kb.index(view.axis), 1, [&](Value i) { visit(i); });
     });
   }
 
@@ -176,12 +177,12 @@ private:
   /// Element |i|, with a full list.
   void visit(Value i) {
     Value value = load(i);
-    kb.ifThen(isBefore(value, held(kb.constant(k - 1))), [&] { insert(value, i, kb.constant(k)); });
+    kb.ifThen(isBefore(value, held(last())), [&] { insert(value, i, kb.index(k)); });
   }
 
   /// Puts |value|, element |index|, into a list of |count|, from which the last element falls if it is full.
   void insert(Value value, Value index, Value count) {
-    Value place = placeOf(value, count), end = kb.min(count, kb.constant(k - 1));
+    Value place = placeOf(value, count), end = kb.min(count, last());
     shift(place, end);
     kb.storeElements(element, value, kb.result(0), slot(place));
     kb.store(index, kb.result(1), slot(place));

@@ -55,6 +55,10 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
   if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && matmul.getPacking() && kernels::hasOpenSizes(op)) {
     return failed(emitMicroMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
   }
+  if (auto recurrent = dyn_cast<device::RecurrentOp>(op); recurrent && recurrent.getPacking()) {
+    bool fails = failed(requireRowMajor(op)) || failed(emitMicroRecurrent(recurrent, kb));
+    return fails ? FailureOr<bool>(failure()) : true;
+  }
   auto attention = dyn_cast<device::AttentionOp>(op);
   if (kernels::hasOpenSizes(op) && !attention) {
     return false;
@@ -65,10 +69,6 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
       return true;
     }
     return failed(emitMicroMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
-  }
-  if (auto recurrent = dyn_cast<device::RecurrentOp>(op); recurrent && recurrent.getPacking()) {
-    bool fails = failed(requireRowMajor(op)) || failed(emitMicroRecurrent(recurrent, kb));
-    return fails ? FailureOr<bool>(failure()) : true;
   }
   if (!attention || !(isOfBytes(attention) || isMicro(attention, kb))) {
     return false;

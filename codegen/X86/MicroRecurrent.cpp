@@ -27,15 +27,16 @@ public:
     sequenceNumbers = (kHiddenSums + gates) * rowSize + kBlock;
     int64_t most = packingOf(op).getRows();
     // If there are two sequences, there are at least two launch tiles, for two threads.
-    halves = directions == 1 && batch > 1 && batch <= most;
-    unit = halves ? ceilDiv(batch, 2) : EvenSplit(batch, most).length(0);
+    int64_t likely = std::max<int64_t>(likelyOf(batch), 1);
+    halves = directions == 1 && batch.isKnown() && likely > 1 && likely <= most;
+    unit = halves ? llvm::divideCeil(likely, 2) : EvenSplit(likely, most).length(0);
     groups = ceilDiv(batch, unit);
   }
 
   void emit() {
     constexpr int64_t kMostRows = 32; // whose states and sums stay in the cache
-    int64_t most = std::clamp<int64_t>(kMostRows / unit, 1, groups);
-    kb.setTiles(directions * groups);
+    int64_t most = std::clamp<int64_t>(kMostRows / unit, 1, maxOf(groups));
+    kb.setTiles(groups * directions);
     kb.setScratchBytes(most * unit * sequenceNumbers * 4);
     kb.forLoop(0, directions, 1, [&](Value d) {
       direction = d;
@@ -44,7 +45,7 @@ public:
       kb.forLoop(begin, end, most, [&](Value tile) {
         tileCount = kb.min(kb.constant(most), kb.sub(end, tile));
         sequence = kb.mul(kb.sub(tile, first), unit);
-        count = kb.min(kb.mul(tileCount, unit), kb.sub(kb.constant(batch), sequence));
+        count = kb.min(kb.mul(tileCount, unit), kb.sub(kb.index(batch), sequence));
         rows = kb.scratch();
         emitSequences();
       });
@@ -76,7 +77,7 @@ private:
     });
     kb.forLoop(kb.constant(0), longest(), 1, [&](Value step) { emitStep(step); });
     overSequences([&] {
-      kb.forLoop(loadLength(), kb.constant(steps), 1, [&](Value at) {
+      kb.forLoop(loadLength(), kb.index(steps), 1, [&](Value at) {
         overUnits([&](Value i, Value mask) { storeOutput(kb.zero(vectorType()), at, i, mask); });
       });
       storeStates();
@@ -86,7 +87,7 @@ private:
   /// Returns the number of steps of the longest of the current sequences.
   Value longest() {
     if (!has(kLens)) {
-      return kb.constant(steps);
+      return kb.index(steps);
     }
     Value first = sequence;
     SmallVector<Value> most = kb.forLoop(kb.constant(0), count, 1, kb.constant(0), [&](Value i, ValueRange carried) {
@@ -165,7 +166,7 @@ private:
       return;
     }
     Value both = kb.less(kb.constant(1), tileCount);
-    kb.ifThen(both, [&] { call(kb.constant(0), batch); });
+    kb.ifThen(both, [&] { call(kb.constant(0), batch.value()); });
     kb.ifThen(kb.less(tileCount, kb.constant(2)), [&] { call(kb.constant(0), unit); });
   }
 
@@ -184,7 +185,8 @@ private:
   TileWeights weights;
   TileFunctions tiles;
   int64_t sequenceNumbers;      ///< numbers of scratch per sequence
-  int64_t unit, groups;         ///< sequences per launch tile, launch tiles per direction
+  int64_t unit;                 ///< sequences per launch tile
+  Dim groups = 0;               ///< launch tiles per direction
   bool halves;                  ///< two launch tiles fit one register tile
   Value tileCount, count, time; ///< the current launch tiles, sequences, and time step
 };

@@ -303,11 +303,12 @@ LogicalResult TopKOp::verify() {
   }
   int64_t k = getK();
   Dim dim = Shape(x)[getAxis()];
-  if (k < 1 || (!dim.isUnknown() && k > minOf(dim))) { // topk_c1
+  bool isAll = k == -1;
+  if (!isAll && (k < 1 || (!dim.isUnknown() && k > minOf(dim)))) { // topk_c1
     return emitOpError() << "k = " << k << ", allowed 1.." << toText(dim) << " (topk_c1)";
   }
   SmallVector<Dim> expected = Shape(x).dims();
-  expected[getAxis()] = k;
+  expected[getAxis()] = isAll ? dim : Dim(k);
   if (typeOf(getValues()).getElementType() != x.getElementType()) { // topk_c2
     return emitOpError() << "values are " << typeOf(getValues()).getElementType() << ", expected " << x.getElementType()
                          << " (topk_c2)";

@@ -62,15 +62,16 @@ LogicalResult CumSumOp::inferShapes(Types &types) {
 
 LogicalResult TopKOp::inferShapes(Types &types) {
   int64_t axis = getAxis();
+  // k is -1 for all elements of an axis of an open size.
   int64_t k = getK();
   if (failed(checkAxis(*this, axis, rankOf(getX()), "C1"))) { // topk_c1
     return failure();
   }
   Dims shape = shapeOf(getX());
-  if (k < 0 || (!shape[axis].isUnknown() && k > minOf(shape[axis]))) { // topk_c2
+  if (k < -1 || (!shape[axis].isUnknown() && k > minOf(shape[axis]))) { // topk_c2
     return emitOpError() << "k = " << k << ", allowed are 0 to " << formatShape(shape[axis]) << " (C2)";
   }
-  shape[axis] = k;
+  shape[axis] = k < 0 ? shape[axis] : Dim(k);
   return success(succeeded(addType(*this, shape, elementOf(getX()), types)) &&
                  succeeded(addType(*this, shape, IntegerType::get(getContext(), 64), types)));
 }

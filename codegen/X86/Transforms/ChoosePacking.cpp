@@ -153,15 +153,15 @@ bool hasRegisterTile(device::RecurrentOp op, PackingTarget target) {
     Type element = typeOf(value).getElementType();
     return element.isF32() || device::isNarrowFloat(element);
   };
-  auto isStatic = [](Value value) { return typeOf(value).hasStaticShape(); };
+  Shape x = op.getX();                                     // steps and sequences may be open
   bool plain = typeOf(op.getR()).getElementType().isF32(); // other types are widened in registers, which requires AVX2
   return top::isConstant(op.getR()) && isTileFloat(op.getX()) && isTileFloat(op.getR()) && isTileFloat(op.getY()) &&
-         llvm::all_of(op->getOperands(), isStatic) && typeOf(op.getX()).getNumElements() > 0 &&
-         op.getHiddenSize() > 0 && (plain || target.vectorBytes > kBytesWithoutFma);
+         minOf(countElements(x)) > 0 && x.back().isKnown() && op.getHiddenSize() > 0 &&
+         (plain || target.vectorBytes > kBytesWithoutFma);
 }
 
 PackingAttr choosePacking(device::RecurrentOp op, const top::TensorData &weights, PackingTarget target) {
-  int64_t hidden = op.getHiddenSize(), batch = typeOf(op.getX()).getDimSize(1);
+  int64_t hidden = op.getHiddenSize(), batch = likelyOf(Shape(op.getX())[1]);
   int64_t columns = op.getNumGates() * int64_t(llvm::alignTo(hidden, kBlock));
   int64_t blocks = choosePanelBlocks(target.vectorBytes, TiledContraction{1, batch, hidden, columns});
   PackedStep step = stepOf(Float32Type::get(op.getContext()), weights, target, /*pairs=*/false);

@@ -27,11 +27,11 @@ public:
 
   void replace() {
     OpBuilder &b = build.builder;
-    ArrayRef<int64_t> x = typeOf(op.getX()).getShape();
+    Shape x = op.getX();
     Value w = op.getW(), bias = op.getBias();
     top::TensorData data = *top::getConstantData(w);
-    auto flat = RankedTensorType::get({directions * rows, x[2]}, data.type.getElementType());
-    auto sums = RankedTensorType::get({x[0], x[1], directions * rows}, b.getF32Type());
+    auto flat = RankedTensorType::get({directions * rows, x[2].value()}, data.type.getElementType());
+    auto sums = tensorType({x[0], x[1], directions * rows}, b.getF32Type());
     auto product = device::MatMulOp::create(b, op.getLoc(), sums, op.getX(),
                                             top::createConstant(b, w.getLoc(), flat, data.bytes, "input_weights"),
                                             bias ? biases({directions * rows}, true) : Value(), ValueRange(), Value(),
