@@ -136,6 +136,21 @@ static std::optional<Violation> checkMean(top::ReduceOp op) {
   return std::nullopt;
 }
 
+/// Checks that dims whose diagonal an einsum takes are numbers.
+static std::optional<Violation> checkDiagonals(top::EinsumOp op) {
+  SmallVector<StringRef> terms;
+  op.getEquation().split("->").first.split(terms, ',');
+  for (auto [term, input] : llvm::zip_equal(terms, op.getInputs())) {
+    for (auto [d, letter] : llvm::enumerate(term)) {
+      Dim size = Shape(input)[d];
+      if (term.count(letter) > 1 && !size.isKnown()) {
+        return Violation{"the diagonal of dims of " + toText(size), "numbers in dims whose letter occurs twice"};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 /// Checks the sizes that the lowering of an op needs as numbers.
 static std::optional<Violation> checkSymbolicSizes(Operation *op) {
   if (auto shape = dyn_cast<top::ShapeOp>(op)) {
@@ -172,11 +187,7 @@ static std::optional<Violation> checkSymbolicSizes(Operation *op) {
     return rejectSymbolic("x", rope.getX(), Shape(rope.getX()).rank() - 1);
   }
   if (auto einsum = dyn_cast<top::EinsumOp>(op)) {
-    for (Value input : einsum.getInputs()) {
-      if (std::optional<Violation> found = rejectSymbolic("an input", input)) {
-        return found;
-      }
-    }
+    return checkDiagonals(einsum);
   }
   return std::nullopt;
 }

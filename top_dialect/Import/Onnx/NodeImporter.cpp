@@ -378,7 +378,7 @@ Value NodeImporter::reshapeTo(Value value, llvm::ArrayRef<Dim> sizes) {
 }
 
 Value NodeImporter::expandTo(Value value, llvm::ArrayRef<Dim> sizes) {
-  if (failed()) {
+  if (failed() || hasSizes(value, sizes)) {
     return value;
   }
   SizeList list = makeSizeList(sizes, b.getContext());

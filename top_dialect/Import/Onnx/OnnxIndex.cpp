@@ -213,15 +213,15 @@ llvm::SmallVector<Value> broadcastTerms(NodeImporter &n, EinsumEquation &equatio
   llvm::SmallVector<Value> operands = n.inputs();
   for (auto [operand, term] : llvm::zip_equal(operands, equation.terms)) {
     std::string letters;
-    Ints dims;
-    for (auto [letter, dim] : llvm::zip_equal(term, NodeImporter::shape(operand))) {
-      if (dim != 1 || sizes[letter] == 1) {
+    llvm::SmallVector<Dim> dims;
+    for (auto [letter, dim] : llvm::zip_equal(term, NodeImporter::sizes(operand))) {
+      if (!dim.is(1) || sizes[letter] == 1) {
         letters += letter;
         dims.push_back(dim);
       }
     }
     if (letters != term && !n.failed()) {
-      operand = n.reshape(operand, dims);
+      operand = n.reshapeTo(operand, dims);
       term = letters;
     }
   }

@@ -6,6 +6,7 @@
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -27,12 +28,36 @@ std::string describeDistribution(NodeImporter &n, bool isNormal) {
   return text;
 }
 
-void makeInput(NodeImporter &n, llvm::ArrayRef<int64_t> shape, mlir::Type byDefault, bool isNormal) {
+/// Returns the sizes of the input for random numbers of |shape|: those of the network's inputs, and the largest ones of
+/// sizes that a run computes, which its caller does not know.
+llvm::SmallVector<Dim> inputSizes(NodeImporter &n, llvm::ArrayRef<Dim> shape) {
+  llvm::SetVector<SizeSymbolAttr> ofInputs;
+  for (Value input : n.b.getInsertionBlock()->getArguments()) {
+    collectSymbols(input, ofInputs);
+  }
+  return llvm::map_to_vector(shape, [&](Dim size) {
+    llvm::SetVector<SizeSymbolAttr> own;
+    collectSymbols(size, own);
+    bool isGiven = llvm::all_of(own, [&](SizeSymbolAttr symbol) { return ofInputs.contains(symbol); });
+    return isGiven ? size : Dim(maxOf(size));
+  });
+}
+
+/// Gives an input of the network other sizes.
+void setSizes(mlir::BlockArgument input, llvm::ArrayRef<Dim> sizes) {
+  mlir::Block *body = input.getOwner();
+  auto function = llvm::cast<mlir::func::FuncOp>(body->getParentOp());
+  input.setType(tensorType(sizes, NodeImporter::elementType(input)));
+  function.setFunctionType(
+      mlir::FunctionType::get(function.getContext(), body->getArgumentTypes(), function.getResultTypes()));
+}
+
+void makeInput(NodeImporter &n, llvm::ArrayRef<Dim> shape, mlir::Type byDefault, bool isNormal) {
   mlir::Type element = n.hasAttr("dtype") ? n.typeOf(n.requiredInt("dtype")) : byDefault;
   if (!n.failed() && !llvm::isa<mlir::FloatType>(element)) {
     n.fail("its type is not one of floating-point numbers");
   }
-  if (llvm::any_of(shape, mlir::ShapedType::isDynamic)) {
+  if (llvm::any_of(shape, [](Dim size) { return size.isUnknown(); })) {
     n.unsupported("needs static dims: fix them with --input_shapes");
   }
   if (!n.graph.isOutermost()) {
@@ -44,7 +69,8 @@ void makeInput(NodeImporter &n, llvm::ArrayRef<int64_t> shape, mlir::Type byDefa
   }
   llvm::StringRef name = n.node.output(0);
   ImportState &state = *n.graph.model.state;
-  auto value = state.addInput(name, shape, element);
+  llvm::SmallVector<Dim> sizes = inputSizes(n, shape);
+  auto value = state.addInput(name, llvm::map_to_vector(shape, maxOf), element);
   if (!value) {
     n.fail(value.takeError());
     return;
@@ -56,18 +82,25 @@ void makeInput(NodeImporter &n, llvm::ArrayRef<int64_t> shape, mlir::Type byDefa
                                  n.hasAttr("seed") ? ", and ONNX does not define which ones for a seed" : "", name,
                                  describeDistribution(n, isNormal)));
   }
-  n.setOutput(0, *value);
+  if (auto input = llvm::dyn_cast<mlir::BlockArgument>(*value)) {
+    setSizes(input, sizes);
+  }
+  // The network reads the front of the largest size.
+  bool isWhole = NodeImporter::hasSizes(*value, shape);
+  n.setOutput(0, isWhole ? *value
+                         : n.slice(*value, llvm::SmallVector<Dim>(shape.size(), Dim(0)), shape, Ints(shape.size(), 1)));
 }
 
 template <bool isNormal>
 void random(NodeImporter &n) {
-  makeInput(n, n.intsAttr("shape"), n.b.getF32Type(), isNormal);
+  Ints shape = n.intsAttr("shape");
+  makeInput(n, Shape(shape).dims(), n.b.getF32Type(), isNormal);
 }
 
 template <bool isNormal>
 void randomLike(NodeImporter &n) {
   Value x = n.input(0);
-  makeInput(n, NodeImporter::shape(x), NodeImporter::elementType(x), isNormal);
+  makeInput(n, NodeImporter::sizes(x), NodeImporter::elementType(x), isNormal);
 }
 
 constexpr HandlerEntry kHandlers[] = {

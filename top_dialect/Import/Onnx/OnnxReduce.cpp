@@ -1,6 +1,7 @@
 //===- OnnxReduce.cpp - Handlers of reductions, softmax and normalisations ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/Import/Onnx/IndexArithmetic.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
 #include "top_dialect/Import/Onnx/RunTimeShapes.h"
@@ -107,6 +108,9 @@ void cumSum(NodeImporter &n) {
 
 void makeTopK(NodeImporter &n, int64_t k, bool largest) {
   Value x = n.input(0);
+  if (k < 0) { // top.topk sorts all elements then
+    n.fail(llvm::formatv("k = {0} is negative", k));
+  }
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
   auto results = n.createMulti<TopKOp>(2, x, k, axis, largest);
   n.setOutput(0, results[0]);
@@ -118,21 +122,22 @@ void topK1(NodeImporter &n) { makeTopK(n, n.requiredInt("k"), true); }
 /// Sorts all elements and keeps the first k.
 void topKAtRunTime(NodeImporter &n) {
   Value x = n.input(0);
-  int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x)), dim = NodeImporter::dim(x, axis);
-  if (mlir::ShapedType::isDynamic(dim)) {
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
+  Dim dim = n.failed() ? Dim(1) : NodeImporter::sizes(x)[axis];
+  auto k = n.openSizes(n.input(1));
+  k = k ? k : n.bindSizes(n.input(1), maxOf(dim));
+  if (dim.isUnknown() || !k) {
     n.unsupported("k is computed at run time and the dim is open: fix it with --input_shapes");
+    return;
   }
-  auto sorted = n.createMulti<TopKOp>(2, x, dim, axis, n.intAttr("largest", 1) != 0);
-  auto k = n.bindSizes(n.input(1), dim);
-  auto sizes = NodeImporter::sizes(x);
-  for (unsigned i = 0; i < 2 && k && !n.failed(); ++i) {
-    sizes[axis] = k->front();
-    n.setOutput(i, n.slice(sorted[i], llvm::SmallVector<Dim>(sizes.size(), Dim(0)), sizes, Ints(sizes.size(), 1)));
+  auto sorted = n.createMulti<TopKOp>(2, x, dim.isKnown() ? dim.value() : -1, axis, n.intAttr("largest", 1) != 0);
+  for (unsigned i = 0; i < 2; ++i) {
+    n.setOutput(i, takeFront(n, sorted[i], axis, k->front()));
   }
 }
 
 void topK(NodeImporter &n) {
-  if (isRunTime(n, 1)) {
+  if (isRunTime(n, 1) || n.openSizes(n.input(1))) {
     topKAtRunTime(n);
     return;
   }

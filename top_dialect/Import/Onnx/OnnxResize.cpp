@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/SymbolicLists.h"
+#include "top_dialect/Import/Onnx/IndexArithmetic.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/RunTimeResize.h"
+#include "top_dialect/Import/Onnx/RunTimeShapes.h"
+#include "top_dialect/Reference/ResizeTaps.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -49,9 +53,20 @@ ResizeRound roundOf(NodeImporter &n) {
   return round.value_or(ResizeRound::round_prefer_floor);
 }
 
+constexpr double kRunTime = std::numeric_limits<double>::quiet_NaN();
+
 struct Target {
-  llvm::SmallVector<Dim> sizes; ///< unknown where the dim of the input is unknown and not resized
-  Doubles scales;
+  llvm::SmallVector<Dim> sizes; ///< unknown where a run computes it, or where the dim is unknown and not resized
+  Doubles scales;               ///< kRunTime where a run computes it
+  Value scaleVector = {};       ///< the scales that a run computes, f64; null: they are the quotients of the sizes
+  double rounding = 0;          ///< added to a computed size before it is rounded down
+  int64_t most = 64;            ///< the least limit of a computed size
+
+  bool isComplete() const {
+    return llvm::none_of(scales, [](double scale) { return std::isnan(scale); }) &&
+           llvm::none_of(llvm::zip(sizes, scales),
+                         [](auto dim) { return std::get<0>(dim).isUnknown() && std::get<1>(dim) != 1.0; });
+  }
 };
 
 /// Returns |dim| * |scale| as a size. It is an error if the size exceeds the limit for tensors.
@@ -99,7 +114,7 @@ Target targetFromScales(NodeImporter &n, llvm::ArrayRef<Dim> shape, const Double
     Dim size = dim.isKnown()  ? Dim(scaledSize(n, dim.value(), scale, 0.0))
                : scale == 1.0 ? dim
                               : scaledOpenSize(dim, scale);
-    if (size.isUnknown() && scale != 1.0) {
+    if (size.isUnknown() && scale != 1.0 && (!dim.isSymbolic() || !n.bindsSizes())) {
       n.unsupported("a resized dim is open: fix it with --input_shapes");
       return target;
     }
@@ -107,6 +122,40 @@ Target targetFromScales(NodeImporter &n, llvm::ArrayRef<Dim> shape, const Double
     target.scales.push_back(scale);
   }
   return target;
+}
+
+/// Uses the scales that input |i| gives for |axes|.
+Target targetFromRunTimeScales(NodeImporter &n, llvm::ArrayRef<Dim> shape, unsigned i, llvm::ArrayRef<int64_t> axes) {
+  Target target{llvm::SmallVector<Dim>(shape), Doubles(shape.size(), 1.0)};
+  mlir::Type f64 = n.b.getF64Type();
+  Value given = n.cast(n.input(i), f64), ones = n.floatConstant(f64, {int64_t(shape.size())}, target.scales);
+  if (countOf(given) != int64_t(axes.size())) {
+    n.fail(llvm::formatv("there are {0} scales for {1} axes", countOf(given), axes.size()));
+    return target;
+  }
+  target.scaleVector = spread(n, ones, n.intVector(axes), given);
+  for (int64_t axis : axes) {
+    target.sizes[axis] = mlir::ShapedType::kDynamic, target.scales[axis] = kRunTime;
+  }
+  return target;
+}
+
+/// Replaces the scales of |axes| by the smallest of them, or the largest, which a run computes.
+void unifyRunTimeScales(NodeImporter &n, Target &target, llvm::ArrayRef<int64_t> axes, bool smallest) {
+  Arithmetic f{n, n.b.getF64Type()};
+  Value shape = shapeVector(n, n.input(0));
+  llvm::SmallVector<Value> ratios;
+  for (int64_t axis : axes) {
+    Value size = n.cast(sizeVector(n, {target.sizes[axis]}), f.element);
+    ratios.push_back(f.div(size, n.cast(f.at(shape, axis), f.element)));
+    target.most = std::max(target.most, 2 * maxOf(target.sizes[axis]));
+  }
+  Value all = ratios.size() == 1 ? ratios.front() : n.create<ConcatOp>(ratios, 0);
+  Value scale = f.reduce(all, smallest ? ReduceKind::min : ReduceKind::max);
+  target.scaleVector = n.expandTo(scale, {Dim(int64_t(target.sizes.size()))}), target.rounding = 0.5;
+  for (int64_t axis : axes) {
+    target.sizes[axis] = mlir::ShapedType::kDynamic, target.scales[axis] = kRunTime;
+  }
 }
 
 /// Uses the given sizes, or with keep_aspect_ratio_policy a single scale for all of |axes|.
@@ -122,54 +171,114 @@ Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<Dim> shape, llvm::ArrayRe
     auto ratio = dim.isKnown() && size.isKnown()
                      ? std::optional(static_cast<double>(size.value()) / static_cast<double>(dim.value()))
                      : constantRatio(size, dim);
-    if (!ratio) {
+    if (!ratio && (dim.isUnknown() || size.isUnknown())) {
       n.unsupported("sizes are given for an open dim: fix it with --input_shapes");
       return target;
     }
     target.sizes.push_back(size);
-    target.scales.push_back(*ratio);
+    target.scales.push_back(ratio.value_or(kRunTime));
   }
   if (policy == "stretch" || axes.empty()) {
     return target;
   }
   bool smallest = policy == "not_larger";
+  if (!llvm::all_of(axes, [&](int64_t axis) { return shape[axis].isKnown() && sizes[axis].isKnown(); })) {
+    unifyRunTimeScales(n, target, axes, smallest);
+    return target;
+  }
   double scale = target.scales[axes[0]];
   for (int64_t axis : axes) {
     scale = smallest ? std::min(scale, target.scales[axis]) : std::max(scale, target.scales[axis]);
   }
   for (int64_t axis : axes) {
-    if (!shape[axis].isKnown()) {
-      n.unsupported("keep_aspect_ratio_policy is given for an open dim: fix it with --input_shapes");
-      return target;
-    }
     target.sizes[axis] = scaledSize(n, shape[axis].value(), scale, 0.5);
     target.scales[axis] = scale;
   }
   return target;
 }
 
-void emitResize(NodeImporter &n, const Target &target, ResizeMode mode, ResizeCoord coord, ResizeRound round,
-                const Doubles &roi) {
+Interpolation interpolationOf(NodeImporter &n, ResizeMode mode, ResizeCoord coord, ResizeRound round) {
+  return {mode,
+          coord,
+          round,
+          n.floatAttr("cubic_coeff_a", -0.75),
+          n.floatAttr("extrapolation_value", 0.0),
+          n.intAttr("exclude_outside", 0) != 0,
+          n.intAttr("antialias", 0) != 0};
+}
+
+/// Returns the dims that |target| resizes, with the sizes that a run computes bound to symbols.
+llvm::SmallVector<ResizedDim> resizedDims(NodeImporter &n, const Target &target, Value roi) {
+  Arithmetic f{n, n.b.getF64Type()};
+  Value x = n.input(0), shape = shapeVector(n, x), sizes = n.cast(shape, f.element);
+  auto from = NodeImporter::sizes(x);
+  auto rank = int64_t(from.size());
+  llvm::SmallVector<ResizedDim> dims;
+  for (int64_t d = 0; d < rank && !n.failed(); ++d) {
+    Dim to = target.sizes[d];
+    double known = target.scales[d];
+    if (!roi && known == 1.0 && (to.isUnknown() || sameSize(to, from[d]))) {
+      continue;
+    }
+    Value own = f.at(sizes, d), scale = !std::isnan(known)   ? f.number(known)
+                                        : target.scaleVector ? f.at(target.scaleVector, d)
+                                                             : f.div(n.cast(sizeVector(n, {to}), f.element), own);
+    if (to.isUnknown()) {
+      double factor = std::isnan(known) ? 2.0 : known;
+      bool isOuter = std::isnan(known) && rank > 2 && d < 2; // images and channels, which are rarely resized
+      int64_t most =
+          isOuter ? maxOf(from[d]) : std::max(target.most, int64_t(std::ceil(double(maxOf(from[d])) * factor)));
+      Value count = n.create<FloorOp>(f.add(f.mul(own, scale), f.number(target.rounding)));
+      to = n.bindCount(n.cast(count, n.b.getI64Type()), 0, d, most);
+    }
+    dims.push_back({d, to, scale, roi ? f.at(roi, d) : Value(), roi ? f.at(roi, rank + d) : Value()});
+  }
+  return dims;
+}
+
+/// Returns true if the lowering of |op| has positions and weights for all sizes.
+bool hasTables(ResizeOp op) {
+  Shape x = op.getX(), y = op.getY();
+  return llvm::all_of(llvm::seq<size_t>(0, x.rank()), [&](size_t d) {
+    bool isOpen = x[d].isSymbolic() || y[d].isSymbolic();
+    return !isOpen || findRepetition(op, unsigned(d));
+  });
+}
+
+/// Resizes by |target|. |roi| are the constant regions of all dims; |openRoi| those that a run computes, or null.
+void emitResize(NodeImporter &n, const Target &target, const Interpolation &how, const Doubles &roi,
+                Value openRoi = {}) {
   if (n.failed()) {
     return;
   }
   Value x = n.input(0);
-  bool antialias = n.intAttr("antialias", 0) != 0;
-  if (NodeImporter::hasSizes(x, target.sizes) && coord != ResizeCoord::tf_crop_and_resize &&
+  if (NodeImporter::hasSizes(x, target.sizes) && how.coord != ResizeCoord::tf_crop_and_resize &&
       llvm::all_of(target.scales, [](double s) { return s == 1.0; })) {
     n.setOutput(0, x);
     return;
   }
-  SizeList sizes = makeSizeList(target.sizes, n.b.getContext());
-  auto op = ResizeOp::create(
-      n.b, n.loc, NodeImporter::placeholder(n.b), x, n.b.getDenseI64ArrayAttr(sizes.numbers),
-      n.b.getDenseF64ArrayAttr(target.scales), ResizeModeAttr::get(n.b.getContext(), mode),
-      ResizeCoordAttr::get(n.b.getContext(), coord), ResizeRoundAttr::get(n.b.getContext(), round),
-      n.b.getF64FloatAttr(n.floatAttr("cubic_coeff_a", -0.75)), n.b.getBoolAttr(n.intAttr("exclude_outside", 0) != 0),
-      n.b.getF64FloatAttr(n.floatAttr("extrapolation_value", 0.0)), n.b.getDenseF64ArrayAttr(roi),
-      n.b.getBoolAttr(antialias));
-  setDims(op, kDimsAttr, sizes.dims);
-  n.setOutput(0, n.finish(op).front());
+  if (target.isComplete() && !openRoi) {
+    mlir::MLIRContext *context = n.b.getContext();
+    SizeList sizes = makeSizeList(target.sizes, context);
+    auto op = ResizeOp::create(n.b, n.loc, NodeImporter::placeholder(n.b), x, n.b.getDenseI64ArrayAttr(sizes.numbers),
+                               n.b.getDenseF64ArrayAttr(target.scales), ResizeModeAttr::get(context, how.mode),
+                               ResizeCoordAttr::get(context, how.coord), ResizeRoundAttr::get(context, how.round),
+                               n.b.getF64FloatAttr(how.cubic), n.b.getBoolAttr(how.excludesOutside),
+                               n.b.getF64FloatAttr(how.extrapolation), n.b.getDenseF64ArrayAttr(roi),
+                               n.b.getBoolAttr(how.antialias));
+    setDims(op, kDimsAttr, sizes.dims);
+    Value y = n.finish(op).front();
+    auto resized = n.failed() ? ResizeOp() : y.getDefiningOp<ResizeOp>();
+    if (!resized || hasTables(resized)) {
+      n.setOutput(0, y);
+      return;
+    }
+    resized.erase();
+  }
+  if (!roi.empty() && !openRoi) {
+    openRoi = n.floatConstant(n.b.getF64Type(), {int64_t(roi.size())}, roi);
+  }
+  n.setOutput(0, resizeByOps(n, x, resizedDims(n, target, openRoi), how));
 }
 
 /// Expands a list with one entry per axis in |axes| to all dims. The other entries are those of |fill|.
@@ -183,6 +292,20 @@ List spread(NodeImporter &n, const List &values, llvm::ArrayRef<int64_t> axes, L
     all[axis] = value;
   }
   return all;
+}
+
+/// Returns the region that input 1 gives for |axes|, and the whole of the other dims: all starts, then all ends, f64.
+Value runTimeRoi(NodeImporter &n, llvm::ArrayRef<int64_t> axes, int64_t rank) {
+  Value given = n.cast(n.input(1), n.b.getF64Type());
+  if (countOf(given) != 2 * int64_t(axes.size())) {
+    n.fail(llvm::formatv("the region of interest has {0} entries; expected {1}", countOf(given), 2 * axes.size()));
+    return given;
+  }
+  Doubles whole(2 * rank, 0.0);
+  std::fill(whole.begin() + rank, whole.end(), 1.0);
+  Ints places(axes);
+  llvm::append_range(places, llvm::map_range(axes, [&](int64_t axis) { return axis + rank; }));
+  return spread(n, n.floatConstant(n.b.getF64Type(), {2 * rank}, whole), n.intVector(places), given);
 }
 
 /// Resize 11 and newer: X, roi, scales, sizes. Since 18 also axes.
@@ -200,8 +323,11 @@ void resize(NodeImporter &n) {
     }
   }
   Target target;
-  Doubles scales = n.hasInput(2) ? n.constantDoubles(2, "the list of scales") : Doubles();
-  if (!scales.empty() && n.hasInput(3) && NodeImporter::shape(n.input(3)) != llvm::ArrayRef<int64_t>{0}) {
+  bool isOpen = isRunTime(n, 2);
+  Doubles scales = n.hasInput(2) && !isOpen ? n.constantDoubles(2, "the list of scales") : Doubles();
+  if (isOpen) {
+    target = targetFromRunTimeScales(n, shape, 2, axes);
+  } else if (!scales.empty() && n.hasInput(3) && NodeImporter::shape(n.input(3)) != llvm::ArrayRef<int64_t>{0}) {
     n.fail("scales and sizes are both given, but only one of them is allowed: omit the other input");
   } else if (!scales.empty()) {
     target = targetFromScales(n, shape, spread(n, scales, axes, Doubles(rank, 1.0)));
@@ -212,7 +338,10 @@ void resize(NodeImporter &n) {
   }
   ResizeCoord coord = coordOf(n);
   Doubles roi;
-  if (coord == ResizeCoord::tf_crop_and_resize) {
+  Value openRoi;
+  if (coord == ResizeCoord::tf_crop_and_resize && isRunTime(n, 1)) {
+    openRoi = runTimeRoi(n, axes, rank);
+  } else if (coord == ResizeCoord::tf_crop_and_resize) {
     Doubles given = n.constantDoubles(1, "the region of interest");
     roi.assign(2 * rank, 0.0);
     std::fill(roi.begin() + rank, roi.end(), 1.0);
@@ -225,16 +354,21 @@ void resize(NodeImporter &n) {
       roi[rank + axis] = given[axes.size() + i];
     }
   }
-  emitResize(n, target, modeOf(n), coord, roundOf(n), roi);
+  emitResize(n, target, interpolationOf(n, modeOf(n), coord, roundOf(n)), roi, openRoi);
 }
 
 /// Upsample 7 (scales as attribute), Upsample 9 and Resize 10 (scales as input): coordinates are out / scale.
 void upsample(NodeImporter &n) {
-  Value x = n.input(0);
+  auto shape = NodeImporter::sizes(n.input(0));
+  Interpolation how = interpolationOf(n, modeOf(n), ResizeCoord::asymmetric, ResizeRound::floor);
+  if (isRunTime(n, 1)) {
+    Ints axes(shape.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    emitResize(n, targetFromRunTimeScales(n, shape, 1, axes), how, {});
+    return;
+  }
   Doubles scales = n.hasInput(1) ? n.constantDoubles(1, "the list of scales") : n.floatsAttr("scales");
-  ResizeMode mode = modeOf(n);
-  emitResize(n, targetFromScales(n, NodeImporter::sizes(x), scales), mode, ResizeCoord::asymmetric, ResizeRound::floor,
-             {});
+  emitResize(n, targetFromScales(n, shape, scales), how, {});
 }
 
 /// Upsample of com.microsoft.nchwc: integer scales; "nearest" repeats elements.
@@ -243,8 +377,8 @@ void blockedUpsample(NodeImporter &n) {
   Ints factors = n.intsAttr("scales");
   ResizeMode mode = modeOf(n);
   ResizeCoord coord = mode == ResizeMode::nearest ? ResizeCoord::asymmetric : coordOf(n);
-  emitResize(n, targetFromScales(n, NodeImporter::sizes(n.input(0)), Doubles(factors.begin(), factors.end())), mode,
-             coord, ResizeRound::floor, {});
+  emitResize(n, targetFromScales(n, NodeImporter::sizes(n.input(0)), Doubles(factors.begin(), factors.end())),
+             interpolationOf(n, mode, coord, ResizeRound::floor), {});
 }
 
 //===----------------------------------------------------------------------===//

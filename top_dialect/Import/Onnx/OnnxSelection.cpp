@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Their results have the largest possible size (PaddedRows.h), or the actual size if the data is constant.
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Import/Onnx/IndexArithmetic.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 #include "top_dialect/Import/Onnx/PaddedRows.h"
 
@@ -28,18 +30,27 @@ int64_t elements(Value x) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-bool requireStatic(NodeImporter &n, llvm::ArrayRef<Value> values) {
+/// Checks the number of elements of |values|. Sizes that are expressions are allowed where sizes can be bound.
+bool requireSizes(NodeImporter &n, llvm::ArrayRef<Value> values) {
   for (Value value : values) {
-    if (llvm::any_of(NodeImporter::shape(value), mlir::ShapedType::isDynamic)) {
+    Dim count = countElements(value);
+    if (!count.isKnown() && (count.isUnknown() || !n.bindsSizes())) {
       n.unsupported("needs static dims: fix them with --input_shapes");
-    } else if (elements(value) == 0) {
+    } else if (count.is(0)) {
       n.unsupported("an operand without elements");
-    } else if (elements(value) > kMostElements) {
+    } else if (maxOf(count) > kMostElements) {
       n.unsupported(
-          llvm::formatv("it selects from {0} elements; up to {1} are supported", elements(value), kMostElements));
+          llvm::formatv("it selects from up to {0} elements; {1} are supported", maxOf(count), kMostElements));
     }
   }
   return !n.failed();
+}
+
+bool requireStatic(NodeImporter &n, llvm::ArrayRef<Value> values) {
+  if (llvm::any_of(values, [](Value value) { return !Shape(value).isKnown(); })) {
+    n.unsupported("needs static dims: fix them with --input_shapes");
+  }
+  return requireSizes(n, values);
 }
 
 Value iota(NodeImporter &n, int64_t count) {
@@ -48,7 +59,9 @@ Value iota(NodeImporter &n, int64_t count) {
   return n.intVector(values);
 }
 
-Value zeros(NodeImporter &n, int64_t count) { return n.intVector(Ints(count, 0)); }
+Value zeros(NodeImporter &n, Dim count) {
+  return count.isKnown() ? n.intVector(Ints(count.value(), 0)) : n.expandTo(n.intVector({0}), {count});
+}
 
 Value widen(NodeImporter &n, Value flags) { return n.cast(flags, n.b.getI64Type()); }
 
@@ -60,7 +73,7 @@ Value ranks(NodeImporter &n, Value ones) {
 }
 
 /// Computes y[places[i]] = values[i] in a vector of |size| zeros.
-Value scatter(NodeImporter &n, int64_t size, Value places, Value values,
+Value scatter(NodeImporter &n, Dim size, Value places, Value values,
               ScatterReduction reduction = ScatterReduction::none) {
   return n.create<ScatterElementsOp>(zeros(n, size), places, values, 0, reduction);
 }
@@ -76,16 +89,60 @@ Value sliceFront(NodeImporter &n, Value x, int64_t axis, int64_t size) {
 
 /// The indices of the set |flags| (i1 [size]) in order, followed by zeros, and their count.
 struct Selected {
-  Value indices; ///< i64 [size]
+  Value indices; ///< i64, as many as the largest size
   Value count;   ///< i64 []
 };
 
 Selected selectFlags(NodeImporter &n, Value flags) {
-  int64_t size = NodeImporter::dim(flags, 0);
+  Dim size = NodeImporter::sizes(flags)[0];
+  int64_t most = maxOf(size);
   Value ones = widen(n, flags);
   // Unset elements are written after the end.
-  Value places = n.create<WhereOp>(flags, ranks(n, ones), n.scalar(n.b.getI64Type(), static_cast<double>(size)));
-  return {sliceFront(n, scatter(n, size + 1, places, iota(n, size)), 0, size), sum(n, ones)};
+  Value places = n.create<WhereOp>(flags, ranks(n, ones), n.scalar(n.b.getI64Type(), static_cast<double>(most)));
+  return {sliceFront(n, scatter(n, most + 1, places, iotaTo(n, size)), 0, most), sum(n, ones)};
+}
+
+/// Returns the first op that |find| returns for a user of |x| of type |OpTy| in its block; null if there is none.
+template <typename OpTy>
+BindOp findFromUsers(Value x, llvm::function_ref<BindOp(OpTy user)> find) {
+  for (mlir::Operation *user : x.getUsers()) {
+    if (auto op = mlir::dyn_cast<OpTy>(user); op && user->getBlock() == x.getParentBlock()) {
+      if (BindOp found = find(op)) {
+        return found;
+      }
+    }
+  }
+  return {};
+}
+
+/// Returns the op that binds a symbol to the number of set |flags|, as cutToCount() does; null if there is none.
+BindOp findCountOfFlags(Value flags) {
+  auto bound = [](ReshapeOp one) { return findFromUsers<BindOp>(one.getY(), [](BindOp bind) { return bind; }); };
+  auto counted = [&](ReduceOp sum) {
+    return sum.getKind() == ReduceKind::sum ? findFromUsers<ReshapeOp>(sum.getY(), bound) : BindOp();
+  };
+  return findFromUsers<CastOp>(flags, [&](CastOp ones) {
+    bool isWide = NodeImporter::elementType(ones.getY()).isInteger(64);
+    return isWide && Shape(flags).rank() == 1 ? findFromUsers<ReduceOp>(ones.getY(), counted) : BindOp();
+  });
+}
+
+/// Returns the op that binds a symbol to the number of elements of |x| that are not 0, of an earlier NonZero of the
+/// same tensor; null if there is none. Networks write y[mask] = f(x[mask]) with several NonZero of one mask.
+BindOp findCount(Value x) {
+  bool isFlag = NodeImporter::elementType(x).isInteger(1);
+  auto ofVector = [&](Value flat) {
+    return isFlag ? findCountOfFlags(flat) : findFromUsers<CompareOp>(flat, [&](CompareOp compare) {
+      auto other = getConstantDoubles(compare.getB());
+      bool isNonZero = compare.getKind() == CompareKind::ne && compare.getA() == flat && other &&
+                       llvm::all_of(*other, [](double value) { return value == 0; });
+      return isNonZero ? findCountOfFlags(compare.getY()) : BindOp();
+    });
+  };
+  if (Shape(x).rank() == 1) {
+    return ofVector(x);
+  }
+  return findFromUsers<ReshapeOp>(x, [&](ReshapeOp flat) { return ofVector(flat.getY()); });
 }
 
 /// Cuts the vector |values| to its real entries if sizes that a run computes become symbols. Returns their number, or
@@ -185,46 +242,72 @@ void nonMaxSuppression(NodeImporter &n) {
 // NonZero, Compress
 //===----------------------------------------------------------------------===//
 
+/// Returns coordinate |d| in a tensor of |sizes| of the elements with |indices|.
+Value coordinateOf(NodeImporter &n, Value indices, llvm::ArrayRef<Dim> sizes, int64_t d) {
+  if (sizes.size() == 1) {
+    return indices;
+  }
+  Dim stride = 1;
+  for (Dim size : sizes.drop_front(d + 1)) {
+    stride *= size;
+  }
+  Dim count = sizes[d] * stride;
+  for (Dim size : sizes.take_front(d)) {
+    count *= size;
+  }
+  if (!count.isKnown()) {
+    Arithmetic i{n};
+    return i.mod(i.div(indices, sizeVector(n, {stride})), sizeVector(n, {sizes[d]}));
+  }
+  Ints table;
+  for (int64_t i = 0; i < count.value(); ++i) {
+    table.push_back(i / stride.value() % sizes[d].value());
+  }
+  return n.create<GatherOp>(n.intVector(table), indices, 0);
+}
+
 void nonZero(NodeImporter &n) {
   Value x = n.input(0);
   if (n.failed()) {
     return;
   }
-  Ints shape(NodeImporter::shape(x));
-  if (isConstant(x) || llvm::any_of(shape, mlir::ShapedType::isDynamic) || elements(x) == 0) {
+  auto shape = NodeImporter::sizes(x);
+  bool isOpen = !Shape(x).isKnown();
+  if (isConstant(x) || (isOpen && !(Shape(x).isDetermined() && n.bindsSizes())) || countElements(x).is(0)) {
     n.setOutput(0, n.create<NonZeroOp>(x));
     return;
   }
-  int64_t size = elements(x), rank = NodeImporter::rank(x);
-  if (!requireStatic(n, {x})) {
+  int64_t rank = NodeImporter::rank(x);
+  if (!requireSizes(n, {x})) {
     return;
   }
   if (rank == 0) {
     n.unsupported("positions in a scalar are not supported");
     return;
   }
-  Value flat = n.reshape(x, {size});
+  Dim size = countElements(x);
+  Value flat = n.reshapeTo(x, {size});
   bool isFlag = NodeImporter::elementType(x).isInteger(1);
   Value flags = isFlag ? flat : n.create<CompareOp>(flat, n.scalarLike(flat, 0), CompareKind::ne);
   Selected front = selectFlags(n, flags);
-  Dim count = cutToCount(n, front.indices, front.count, 0, 1, size);
-  // The coordinate d of each element. For a vector this is its index.
+  Dim count = size;
+  BindOp earlier = x.getParentBlock() == n.b.getInsertionBlock() ? findCount(x) : BindOp();
+  if (earlier) {
+    count = sizeOf(earlier.getSymbol());
+    front.indices = n.slice(front.indices, {Dim(0)}, {count}, {1});
+  } else {
+    count = cutToCount(n, front.indices, front.count, 0, 1, maxOf(size));
+  }
   llvm::SmallVector<Value> coordinates;
-  for (int64_t d = 0, stride = size; d < rank; ++d) {
-    stride /= shape[d];
-    Ints table;
-    for (int64_t i = 0; i < size; ++i) {
-      table.push_back(i / stride % shape[d]);
-    }
-    Value one = rank == 1 ? front.indices : n.create<GatherOp>(n.intVector(table), front.indices, 0);
-    coordinates.push_back(n.reshapeTo(one, {Dim(1), count}));
+  for (int64_t d = 0; d < rank; ++d) {
+    coordinates.push_back(n.reshapeTo(coordinateOf(n, front.indices, shape, d), {Dim(1), count}));
   }
   setSelected(n, 0, rank == 1 ? coordinates.front() : n.create<ConcatOp>(coordinates, 0), 1, front.count);
 }
 
 void compress(NodeImporter &n) {
   Value x = n.input(0), condition = n.input(1);
-  if (n.failed() || !requireStatic(n, {x, condition})) {
+  if (n.failed() || !requireSizes(n, {x, condition})) {
     return;
   }
   if (!NodeImporter::elementType(condition).isInteger(1) || NodeImporter::rank(condition) != 1) {
@@ -232,14 +315,15 @@ void compress(NodeImporter &n) {
     return;
   }
   bool flat = !n.hasAttr("axis");
-  x = flat ? n.reshape(x, {elements(x)}) : x;
+  x = flat ? n.reshapeTo(x, {countElements(x)}) : x;
   int64_t axis = flat ? 0 : n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
-  int64_t size = NodeImporter::dim(x, axis);
   if (n.failed()) {
     return;
   }
   // The condition may be shorter than the axis. If it is longer, the additional entries are ignored.
-  condition = sliceFront(n, condition, 0, std::min(size, NodeImporter::dim(condition, 0)));
+  Dim length = NodeImporter::sizes(condition)[0], used = min(NodeImporter::sizes(x)[axis], length);
+  condition = sameSize(used, length) ? condition : n.slice(condition, {Dim(0)}, {used}, {1});
+  int64_t size = maxOf(used);
   Selected front = selectFlags(n, condition);
   if (auto known = getConstantInts(front.count); known && known->front() == 0) {
     n.unsupported("its constant condition selects no elements");
@@ -262,12 +346,13 @@ Value gather(NodeImporter &n, Value x, Value indices) { return n.create<GatherOp
 
 /// Returns the order that sorts the |rows| [count, keys] by the first key, then the second, and so on. It is stable.
 Value sortRows(NodeImporter &n, Value rows) {
-  int64_t count = NodeImporter::dim(rows, 0), keys = NodeImporter::dim(rows, 1);
+  Dim count = NodeImporter::sizes(rows)[0];
+  int64_t keys = NodeImporter::dim(rows, 1);
   Value order;
   for (int64_t key = keys - 1; key >= 0; --key) {
-    Value column = n.reshape(n.create<SliceOp>(rows, Ints{0, key}, Ints{count, 1}, Ints{1, 1}), {count});
+    Value column = n.reshapeTo(n.slice(rows, {Dim(0), Dim(key)}, {count, Dim(1)}, {1, 1}), {count});
     column = order ? gather(n, column, order) : column;
-    Value next = n.createMulti<TopKOp>(2, column, count, 0, false)[1];
+    Value next = n.createMulti<TopKOp>(2, column, count.isKnown() ? count.value() : -1, 0, false)[1];
     order = order ? gather(n, order, next) : next;
   }
   return order;
@@ -275,13 +360,13 @@ Value sortRows(NodeImporter &n, Value rows) {
 
 /// Returns whether each row of the sorted |rows| differs from the previous row.
 Value startsGroup(NodeImporter &n, Value rows) {
-  int64_t count = NodeImporter::dim(rows, 0), keys = NodeImporter::dim(rows, 1);
+  Dim count = NodeImporter::sizes(rows)[0], keys = NodeImporter::sizes(rows)[1];
   Value first = n.intVector({1});
-  if (count == 1) {
+  if (count.is(1)) {
     return first;
   }
-  Value before = n.create<SliceOp>(rows, Ints{0, 0}, Ints{count - 1, keys}, Ints{1, 1});
-  Value after = n.create<SliceOp>(rows, Ints{1, 0}, Ints{count - 1, keys}, Ints{1, 1});
+  Value before = n.slice(rows, {Dim(0), Dim(0)}, {count - 1, keys}, {1, 1});
+  Value after = n.slice(rows, {Dim(1), Dim(0)}, {count - 1, keys}, {1, 1});
   Value differs = widen(n, n.create<CompareOp>(before, after, CompareKind::ne));
   Value any = n.create<ReduceOp>(differs, ReduceKind::max, Ints{1}, false);
   return n.create<ConcatOp>(mlir::ValueRange{first, any}, 0);
@@ -289,15 +374,24 @@ Value startsGroup(NodeImporter &n, Value rows) {
 
 void unique(NodeImporter &n) {
   Value x = n.input(0);
-  if (n.failed() || !requireStatic(n, {x})) {
+  if (n.failed() || !requireSizes(n, {x})) {
     return;
   }
   bool flat = !n.hasAttr("axis");
-  x = flat ? n.reshape(x, {elements(x)}) : x;
+  x = flat ? n.reshapeTo(x, {countElements(x)}) : x;
   int64_t rank = NodeImporter::rank(x), axis = flat ? 0 : n.normalizeAxis(n.intAttr("axis", 0), rank);
-  int64_t count = NodeImporter::dim(x, axis), keys = elements(x) / count;
-  if (!n.failed() && keys > kMostKeys) {
-    n.unsupported(llvm::formatv("slices to compare have {0} elements; up to {1} are supported", keys, kMostKeys));
+  auto shape = NodeImporter::sizes(x);
+  Dim count = n.failed() ? Dim(1) : shape[axis], keys = 1;
+  for (auto [d, size] : llvm::enumerate(shape)) {
+    keys *= int64_t(d) == axis ? Dim(1) : size;
+  }
+  if (!n.failed() && (!keys.isKnown() || keys.value() > kMostKeys)) {
+    n.unsupported(
+        llvm::formatv("slices to compare have {0} elements; up to {1} are supported", toText(keys), kMostKeys));
+  }
+  if (!n.failed() && minOf(count) < 1) {
+    n.unsupported(
+        llvm::formatv("its axis of {0} elements may be empty: give it a range from 1 with --dims", toText(count)));
   }
   if (n.failed()) {
     return;
@@ -305,25 +399,27 @@ void unique(NodeImporter &n) {
   Ints perm(rank);
   std::iota(perm.begin(), perm.end(), 0);
   std::rotate(perm.begin(), perm.begin() + axis, perm.begin() + axis + 1);
-  Value rows = n.reshape(n.transpose(x, perm), {count, keys});
+  Value rows = n.reshapeTo(n.transpose(x, perm), {count, keys});
   rows = NodeImporter::elementType(rows).isInteger(1) ? n.cast(rows, n.b.getI32Type()) : rows;
   // Groups of equal rows are numbered in sorted order. The sort is stable, so a group begins with its first row.
   Value order = sortRows(n, rows), starts = startsGroup(n, gather(n, rows, order));
   Value group = ranks(n, starts), groups = sum(n, starts);
-  Value end = n.scalar(n.b.getI64Type(), static_cast<double>(count));
+  int64_t most = maxOf(count);
+  Value end = n.scalar(n.b.getI64Type(), static_cast<double>(most));
   Value isStart = n.cast(starts, n.b.getI1Type());
-  Value first = sliceFront(n, scatter(n, count + 1, n.create<WhereOp>(isStart, group, end), order), 0, count);
+  Value first = sliceFront(n, scatter(n, most + 1, n.create<WhereOp>(isStart, group, end), order), 0, most);
   Value inverse = scatter(n, count, order, group);
-  Value sizes = scatter(n, count, group, n.intVector(Ints(count, 1)), ScatterReduction::add);
+  Value ones = n.expandTo(n.intVector({1}), {count});
+  Value sizes = scatter(n, most, group, ones, ScatterReduction::add);
   if (n.intAttr("sorted", 1) == 0) {
     // Number the groups by their first rows instead. Entries that are not a group come last.
-    Value real = n.create<CompareOp>(iota(n, count), groups, CompareKind::lt);
-    Value moved = n.createMulti<TopKOp>(2, n.create<WhereOp>(real, first, end), count, 0, false)[1];
+    Value real = n.create<CompareOp>(iota(n, most), groups, CompareKind::lt);
+    Value moved = n.createMulti<TopKOp>(2, n.create<WhereOp>(real, first, end), most, 0, false)[1];
     first = gather(n, first, moved);
     sizes = gather(n, sizes, moved);
-    inverse = gather(n, scatter(n, count, moved, iota(n, count)), inverse);
+    inverse = gather(n, scatter(n, most, moved, iota(n, most)), inverse);
   }
-  if (Dim real = cutToCount(n, first, groups, 0, axis, count); real.isSymbolic()) {
+  if (Dim real = cutToCount(n, first, groups, 0, axis, most); real.isSymbolic()) {
     sizes = n.slice(sizes, {Dim(0)}, {real}, {1});
   }
   setSelected(n, 1, first, 0, groups);

@@ -11,6 +11,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -86,6 +87,19 @@ void sizeOf(NodeImporter &n) {
   n.setOutput(0, n.create<ReduceOp>(dims, ReduceKind::prod, Ints{0}, false));
 }
 
+/// Returns the size that |value| holds, an integer or its float; nothing if it is not known.
+std::optional<Dim> readSize(Value value) {
+  if (auto floats = NodeImporter::isFloat(value) ? getConstantDoubles(value) : std::nullopt) {
+    constexpr double kFar = 1 << 24;
+    bool isWhole =
+        floats->size() == 1 && std::abs(floats->front()) < kFar && std::floor(floats->front()) == floats->front();
+    return isWhole ? std::optional(Dim(int64_t(floats->front()))) : std::nullopt;
+  }
+  auto cast = NodeImporter::isFloat(value) ? value.getDefiningOp<CastOp>() : CastOp();
+  auto sizes = readSizes(cast ? cast.getX() : value);
+  return sizes && sizes->size() == 1 && !sizes->front().isUnknown() ? std::optional(sizes->front()) : std::nullopt;
+}
+
 void range(NodeImporter &n) {
   bool isInteger = !n.failed() && NodeImporter::elementType(n.input(1)).isSignlessInteger();
   auto first = isInteger ? getConstantInts(n.input(0)) : std::nullopt,
@@ -93,14 +107,15 @@ void range(NodeImporter &n) {
   constexpr int64_t kMost = 1 << 16;
   if (first && by && first->front() >= 0 && by->front() == 1 && isRunTime(n, 1)) {
     (void)n.bindSizes(n.input(1), kMost); // read below
-  } else if (isRunTime(n, 0) || isRunTime(n, 1) || isRunTime(n, 2)) {
-    rangeRunTime(n);
+  }
+  auto start = n.failed() ? std::nullopt : readSize(n.input(0)), limit = start ? readSize(n.input(1)) : std::nullopt,
+       delta = limit ? readSize(n.input(2)) : std::nullopt;
+  if (delta && delta->is(1) && (start->isSymbolic() || limit->isSymbolic())) {
+    n.setOutput(0, openRange(n, *start, *limit, NodeImporter::elementType(n.input(0))));
     return;
   }
-  auto start = readSizes(n.input(0)), limit = readSizes(n.input(1)), delta = readSizes(n.input(2));
-  if (!n.failed() && start && limit && delta && delta->front().is(1) && !start->front().isUnknown() &&
-      !limit->front().isUnknown() && (start->front().isSymbolic() || limit->front().isSymbolic())) {
-    n.setOutput(0, openRange(n, start->front(), limit->front(), NodeImporter::elementType(n.input(0))));
+  if (isRunTime(n, 0) || isRunTime(n, 1) || isRunTime(n, 2)) {
+    rangeRunTime(n);
     return;
   }
   n.setOutput(0, n.create<RangeOp>(n.input(0), n.input(1), n.input(2)));
@@ -510,7 +525,25 @@ Value cropped(NodeImporter &n, Value x, Ints &pads) {
   return isCut ? n.slice(x, starts, sizes, Ints(rank, 1)) : x;
 }
 
-void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
+/// Returns the pads of all dims, given those of |axes|, or of all dims without axes.
+template <typename T>
+std::optional<llvm::SmallVector<T>> padsOfDims(NodeImporter &n, llvm::ArrayRef<T> pads, llvm::ArrayRef<int64_t> axes,
+                                               int64_t rank) {
+  size_t count = axes.empty() ? rank : axes.size();
+  if (n.failed() || pads.size() != 2 * count) {
+    n.fail(llvm::formatv("there are {0} pads; expected {1}", pads.size(), 2 * count));
+    return std::nullopt;
+  }
+  llvm::SmallVector<T> all(2 * rank, T(0));
+  for (size_t i = 0; i < count; ++i) {
+    int64_t axis = axes.empty() ? static_cast<int64_t>(i) : axes[i];
+    all[axis] = pads[i];
+    all[rank + axis] = pads[count + i];
+  }
+  return all;
+}
+
+void makePad(NodeImporter &n, const Ints &pads, const Ints &axes, double value) {
   Value x = n.input(0);
   int64_t rank = NodeImporter::rank(x);
   std::string mode = n.stringAttr("mode", "constant");
@@ -527,19 +560,20 @@ void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
   if (n.failed()) {
     return;
   }
-  size_t wanted = 2 * (axes.empty() ? rank : axes.size());
-  if (pads.size() != wanted) {
-    n.fail(llvm::formatv("there are {0} pads; expected {1}", pads.size(), wanted));
+  auto padsOfAll = padsOfDims(n, llvm::ArrayRef<int64_t>(pads), axes, rank);
+  if (!padsOfAll) {
     return;
   }
-  Ints all(2 * rank, 0);
-  for (size_t i = 0; i < wanted / 2; ++i) {
-    int64_t axis = axes.empty() ? static_cast<int64_t>(i) : axes[i];
-    all[axis] = pads[i];
-    all[rank + axis] = pads[wanted / 2 + i];
-  }
+  Ints all = *padsOfAll;
   if (*kind == PadMode::wrap) { // wraps around the cropped tensor
     x = cropped(n, x, all);
+  }
+  auto ownsOpenDim = [&](int64_t d) {
+    return NodeImporter::sizes(x)[d].isSymbolic() && (all[d] != 0 || all[rank + d] != 0);
+  };
+  if (*kind != PadMode::constant && llvm::any_of(llvm::seq<int64_t>(0, rank), ownsOpenDim)) {
+    padOpen(n, x, toSizes(all), mode, Value());
+    return;
   }
   n.setOutput(0, n.create<PadOp>(x, all, *kind, llvm::APFloat(value)));
 }
@@ -549,6 +583,15 @@ void padAttributes(NodeImporter &n) { makePad(n, n.intsAttr("pads"), {}, n.float
 void pad(NodeImporter &n) {
   if (llvm::any_of(llvm::seq(1u, 4u), [&](unsigned i) { return isRunTime(n, i); })) {
     padRunTime(n);
+    return;
+  }
+  if (auto open = n.openSizes(n.input(1))) {
+    Value x = n.input(0), fill = n.hasInput(2) ? n.reshape(n.input(2), {}) : n.scalarLike(x, 0);
+    int64_t rank = NodeImporter::rank(x);
+    Ints axes = n.hasInput(3) ? n.normalizeAxes(n.constantInts(3, "the list of axes"), rank) : Ints();
+    if (auto pads = padsOfDims(n, llvm::ArrayRef<Dim>(*open), axes, rank)) {
+      padOpen(n, x, *pads, n.stringAttr("mode", "constant"), fill);
+    }
     return;
   }
   Ints pads = n.constantInts(1, "the list of pads");
@@ -586,21 +629,6 @@ void expand(NodeImporter &n) {
   n.setOutput(0, n.create<ExpandOp>(x, target, shape));
 }
 
-/// Repeats dims of size 1 an open number of times.
-void tileOpen(NodeImporter &n, const Sizes &repeats) {
-  Value x = n.input(0);
-  auto sizes = NodeImporter::sizes(x);
-  for (size_t d = 0; d < repeats.size() && d < sizes.size(); ++d) {
-    if (!sizes[d].is(1) && !repeats[d].is(1)) {
-      n.unsupported(llvm::formatv("axis {0} of size {1} is repeated {2} times: fix the dims with --dims", d,
-                                  toText(sizes[d]), toText(repeats[d])));
-      return;
-    }
-    sizes[d] = sizes[d].is(1) ? repeats[d] : sizes[d];
-  }
-  n.setOutput(0, n.expandTo(x, sizes));
-}
-
 void tile(NodeImporter &n) {
   if (isRunTime(n, 1)) {
     tileRunTime(n);
@@ -616,7 +644,9 @@ void tile(NodeImporter &n) {
 }
 
 void trilu(NodeImporter &n) {
-  if (isRunTime(n, 1)) {
+  Shape matrix = n.input(0);
+  if (isRunTime(n, 1) ||
+      (matrix.rank() >= 2 && !matrix.dropFront(matrix.rank() - 2).isKnown() && Shape(matrix).isDetermined())) {
     triluRunTime(n);
     return;
   }

@@ -4,6 +4,7 @@
 
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Import/Onnx/IndexArithmetic.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 
@@ -16,65 +17,6 @@ using mlir::Value;
 namespace tessera::top::onnx_import {
 
 namespace {
-
-/// Arithmetic on vectors of i64, which broadcast.
-struct Arithmetic {
-  NodeImporter &n;
-
-  Value number(int64_t value) { return n.intVector({value}); }
-  Value add(Value a, Value b) { return n.create<AddOp>(a, b); }
-  Value sub(Value a, Value b) { return n.create<SubOp>(a, b); }
-  Value mul(Value a, Value b) { return n.create<MulOp>(a, b); }
-  Value div(Value a, Value b) { return n.create<DivOp>(a, b); }
-  Value min(Value a, Value b) { return n.create<MinOp>(a, b); }
-  Value max(Value a, Value b) { return n.create<MaxOp>(a, b); }
-  Value is(Value a, CompareKind kind, Value b) { return n.create<CompareOp>(a, b, kind); }
-  Value where(Value flag, Value a, Value b) { return n.create<WhereOp>(flag, a, b); }
-  Value reduce(Value a, ReduceKind kind) { return n.create<ReduceOp>(a, kind, Ints{0}, true); }
-  /// Returns the quotient of a number and a positive number, rounded down.
-  Value floorDiv(Value a, Value b) {
-    Value least = add(sub(a, b), number(1)); // div rounds towards zero
-    return where(is(a, CompareKind::lt, number(0)), div(least, b), div(a, b));
-  }
-  /// Counts negative entries from |size| on.
-  Value fromEnd(Value a, Value size) { return where(is(a, CompareKind::lt, number(0)), add(a, size), a); }
-  Value at(Value vector, int64_t i) { return n.slice(vector, {Dim(i)}, {Dim(1)}, {1}); }
-};
-
-int64_t countOf(Value vector) { return NodeImporter::dim(vector, 0); }
-
-/// Returns the static sizes of |x|; its sizes must be numbers.
-std::optional<Ints> staticSizes(NodeImporter &n, Value x) {
-  if (!Shape(x).isKnown()) {
-    n.unsupported("its input has open dims, and its shape arguments are computed at run time: fix the dims with "
-                  "--input_shapes");
-  }
-  return n.failed() ? std::nullopt : std::optional(Ints(NodeImporter::shape(x)));
-}
-
-/// Makes the run fail unless the single element of |value| is |wanted|: binds a symbol that can be 0 or 1 to 0 or 2.
-void require(NodeImporter &n, Value value, int64_t wanted, llvm::StringRef what) {
-  Arithmetic i{n};
-  Value error = i.where(i.is(value, CompareKind::eq, i.number(wanted)), i.number(0), i.number(2));
-  if (!n.failed() && !isConstant(error)) {
-    std::string name = llvm::formatv("{0} of {1}", what, nodeName(n.node));
-    BindOp::create(n.b, n.loc, error, 0, SizeSymbolAttr::get(n.b.getContext(), name, 0, 1, 1));
-  }
-}
-
-/// Returns a symbol for each element of |sizes|, the dims of output |output|.
-llvm::SmallVector<Dim> bindDims(NodeImporter &n, Value sizes, llvm::ArrayRef<int64_t> most, unsigned output = 0) {
-  llvm::SmallVector<Dim> dims;
-  for (size_t d = 0; d < most.size() && !n.failed(); ++d) {
-    auto known = getConstantInts(sizes);
-    std::string name = llvm::formatv("{0}.{1}", n.graph.nameOf(n.node.output(int(output))), d);
-    DimRange range{0, most[d], 1, most[d]};
-    dims.push_back(known ? Dim((*known)[d])
-                         : n.graph.model.state->runTimeSizes.bind(n.b, n.loc, {sizes, int64_t(d)}, name, range));
-  }
-  dims.resize(most.size(), Dim(1));
-  return dims;
-}
 
 Dim product(llvm::ArrayRef<Dim> dims) {
   return std::accumulate(dims.begin(), dims.end(), Dim(1), [](Dim a, Dim b) { return a * b; });
@@ -98,9 +40,6 @@ Value reshapeToValues(NodeImporter &n, Value x, Value sizes, llvm::ArrayRef<int6
   return n.reshapeTo(n.slice(flat, {Dim(0)}, {to}, {1}), dims);
 }
 
-/// Returns axes from 0 to |rank| - 1 for a vector of axes that may be negative.
-Value normalAxes(NodeImporter &n, Value axes, int64_t rank) { return Arithmetic{n}.fromEnd(axes, n.intVector({rank})); }
-
 /// Returns a vector of |rank| flags (i64) that is 1 at |axes|. The axes must be distinct.
 Value axisFlags(NodeImporter &n, Value axes, int64_t rank) {
   Arithmetic i{n};
@@ -120,20 +59,6 @@ Value withoutFlagged(NodeImporter &n, Value values, Value flags, int64_t remaini
   return n.create<GatherOp>(values, order, 0);
 }
 
-/// Returns elements start, start + step, ... of |x| along |axis|.
-Value gatherFrom(NodeImporter &n, Value x, int64_t axis, Value start, Value step, Dim size) {
-  Arithmetic i{n};
-  Value indices = iotaTo(n, size);
-  indices = step ? i.mul(indices, step) : indices;
-  return n.create<GatherOp>(x, i.add(indices, start), axis);
-}
-
-/// Replaces the entries of |base| at |axes| by |values|; without axes, those from the front.
-Value spread(NodeImporter &n, Value base, Value axes, Value values) {
-  Value places = axes ? normalAxes(n, axes, countOf(base)) : iotaTo(n, countOf(values));
-  return n.create<ScatterElementsOp>(base, places, values, 0, ScatterReduction::none);
-}
-
 } // namespace
 
 bool isRunTime(NodeImporter &n, unsigned i) {
@@ -147,46 +72,43 @@ bool isRunTime(NodeImporter &n, unsigned i) {
          knownNumElements(value).value_or(0) > 0;
 }
 
-Value iotaTo(NodeImporter &n, Dim size) {
-  Ints numbers(std::max<int64_t>(maxOf(size), 0));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  Value all = n.intVector(numbers);
-  return size.isKnown() ? all : n.slice(all, {Dim(0)}, {size}, {1});
-}
-
-Value vectorInput(NodeImporter &n, unsigned i) {
-  Value value = n.input(i);
-  return n.failed() ? value : n.cast(n.reshape(value, {knownNumElements(value).value_or(1)}), n.b.getI64Type());
-}
-
 Value reduceRunTimeAxes(NodeImporter &n, Value x, llvm::function_ref<Value(Value, int64_t)> reduce) {
-  auto shape = staticSizes(n, x);
-  if (!shape || llvm::is_contained(*shape, 0)) {
-    n.unsupported("it reduces axes that are computed at run time and has no elements");
+  auto most = largestSizes(n, x);
+  if (!most) {
     return x;
   }
   Arithmetic i{n};
-  auto rank = static_cast<int64_t>(shape->size());
+  auto rank = static_cast<int64_t>(most->size());
+  Value shape = shapeVector(n, x);
   Value axes = vectorInput(n, 1), flags = axisFlags(n, axes, rank);
-  // A reduced dim keeps its size, with the same element everywhere, until the end.
-  for (int64_t d = 0; d < rank; ++d) {
-    Value flag = n.cast(n.reshape(i.at(flags, d), {}), n.b.getI1Type());
-    x = i.where(flag, reduce(x, d), x);
+  // A reduced dim keeps its size, with the same element everywhere, until the end. An empty one gets one element.
+  for (int64_t d = 0; d < rank && !n.failed(); ++d) {
+    Dim size = NodeImporter::sizes(x)[d];
+    if (minOf(size) < 1 && !size.is(0)) {
+      n.unsupported(llvm::formatv("it reduces axes that are computed at run time, and dim {0} may be empty: give it a "
+                                  "range from 1 with --dims",
+                                  d));
+    }
+    Value flag = n.cast(n.reshape(i.at(flags, d), {}), n.b.getI1Type()), reduced = reduce(x, d);
+    x = i.where(flag, reduced, size.is(0) ? n.scalarLike(x, 0) : x);
+    (*most)[d] = std::max<int64_t>((*most)[d], 1);
   }
-  Value ones = n.intVector(Ints(rank, 1));
-  Value sizes = i.where(n.cast(flags, n.b.getI1Type()), ones, n.intVector(*shape));
-  llvm::SmallVector<Dim> dims = bindDims(n, sizes, *shape);
-  Value y = n.slice(x, llvm::SmallVector<Dim>(rank, Dim(0)), dims, Ints(rank, 1));
+  Value sizes = i.where(n.cast(flags, n.b.getI1Type()), n.intVector(Ints(rank, 1)), shape);
+  llvm::SmallVector<Dim> dims = bindDims(n, sizes, *most);
+  Value y = x;
+  for (int64_t d = 0; d < rank; ++d) {
+    y = takeFront(n, y, d, dims[d]);
+  }
   if (n.intAttr("keepdims", 1) != 0 || n.failed()) {
     return y;
   }
   int64_t remaining = rank - countOf(axes);
-  Value left = remaining > 0 ? withoutFlagged(n, n.intVector(*shape), flags, remaining) : n.intVector({});
+  Value left = remaining > 0 ? withoutFlagged(n, shape, flags, remaining) : n.intVector({});
   Value count = i.reduce(sizes, ReduceKind::prod);
   if (remaining <= 0) {
     return n.reshape(n.slice(n.reshapeTo(y, {product(dims)}), {Dim(0)}, {Dim(1)}, {1}), {});
   }
-  return reshapeToValues(n, y, left, Ints(remaining, *llvm::max_element(*shape)), count);
+  return reshapeToValues(n, y, left, Ints(remaining, *llvm::max_element(*most)), count);
 }
 
 Value applyAlongRunTimeAxis(NodeImporter &n, Value x, llvm::function_ref<Value(Value, int64_t)> apply) {
@@ -200,180 +122,68 @@ Value applyAlongRunTimeAxis(NodeImporter &n, Value x, llvm::function_ref<Value(V
   return y;
 }
 
+/// Returns the number of elements of |x| as a vector of one i64.
+static Value elementCount(NodeImporter &n, Value x) {
+  return NodeImporter::rank(x) == 0 ? n.intVector({1}) : Arithmetic{n}.reduce(shapeVector(n, x), ReduceKind::prod);
+}
+
 void reshapeRunTime(NodeImporter &n) {
   Value x = n.input(0);
-  auto shape = staticSizes(n, x);
-  if (!shape) {
+  auto most = largestSizes(n, x);
+  if (!most) {
     return;
   }
   Arithmetic i{n};
-  Value sizes = vectorInput(n, 1);
-  int64_t rank = countOf(sizes), total = mlir::ShapedType::getNumElements(*shape);
+  Value sizes = vectorInput(n, 1), total = elementCount(n, x);
+  int64_t rank = countOf(sizes), largest = mlir::ShapedType::getNumElements(*most), own = int64_t(most->size());
   if (n.intAttr("allowzero", 0) == 0) {
-    Ints own(*shape);
-    own.resize(rank, 0);
-    sizes = i.where(i.is(sizes, CompareKind::eq, i.number(0)), n.intVector(own), sizes);
+    Value copied = n.intVector(Ints(std::max(rank - own, int64_t(0)), 0));
+    if (own > 0) {
+      Value front = n.create<ShapeOp>(x, 0, std::min(own, rank));
+      copied = rank > own ? n.create<ConcatOp>(mlir::ValueRange{front, copied}, 0) : front;
+    }
+    sizes = i.where(i.is(sizes, CompareKind::eq, i.number(0)), copied, sizes);
   }
   Value isRest = i.is(sizes, CompareKind::eq, i.number(-1));
   Value others = i.reduce(i.where(isRest, i.number(1), sizes), ReduceKind::prod);
-  sizes = i.where(isRest, i.div(i.number(total), i.max(others, i.number(1))), sizes);
-  n.setOutput(0, reshapeToValues(n, x, sizes, Ints(rank, total > 0 ? total : 64), i.number(total)));
+  sizes = i.where(isRest, i.div(total, i.max(others, i.number(1))), sizes);
+  n.setOutput(0, reshapeToValues(n, x, sizes, Ints(rank, largest > 0 ? largest : 64), total));
 }
 
 void squeezeRunTime(NodeImporter &n) {
   Value x = n.input(0);
-  auto shape = staticSizes(n, x);
-  if (!shape) {
+  auto most = largestSizes(n, x);
+  if (!most) {
     return;
   }
-  Value axes = vectorInput(n, 1), flags = axisFlags(n, axes, int64_t(shape->size()));
-  int64_t remaining = int64_t(shape->size()) - countOf(axes);
+  auto rank = int64_t(most->size());
+  Value axes = vectorInput(n, 1), flags = axisFlags(n, axes, rank);
+  int64_t remaining = rank - countOf(axes);
   if (remaining < 1) {
     n.setOutput(0, n.reshape(x, {}));
     return;
   }
-  Value left = withoutFlagged(n, n.intVector(*shape), flags, remaining);
-  n.setOutput(0, reshapeToValues(n, x, left, Ints(remaining, *llvm::max_element(*shape)),
-                                 n.intVector({mlir::ShapedType::getNumElements(*shape)})));
+  Value left = withoutFlagged(n, shapeVector(n, x), flags, remaining);
+  n.setOutput(0, reshapeToValues(n, x, left, Ints(remaining, *llvm::max_element(*most)), elementCount(n, x)));
 }
 
 void unsqueezeRunTime(NodeImporter &n) {
   Value x = n.input(0);
-  auto shape = staticSizes(n, x);
-  if (!shape) {
+  auto most = largestSizes(n, x);
+  if (!most) {
     return;
   }
   Arithmetic i{n};
-  Value axes = vectorInput(n, 1);
-  int64_t rank = int64_t(shape->size()) + countOf(axes), most = 1;
-  for (int64_t size : *shape) {
-    most = std::max(most, size);
+  Value axes = vectorInput(n, 1), own = n.intVector({1}); // for a scalar
+  int64_t rank = int64_t(most->size()) + countOf(axes), largest = 1;
+  for (int64_t size : *most) {
+    largest = std::max(largest, size);
   }
   Value flags = axisFlags(n, axes, rank), others = i.sub(i.number(1), flags);
-  Ints own(*shape);
-  own.push_back(1); // for a scalar
+  own = most->empty() ? own : n.create<ConcatOp>(mlir::ValueRange{shapeVector(n, x), own}, 0);
   Value places = i.max(i.sub(n.create<CumSumOp>(others, 0, false, false), i.number(1)), i.number(0));
-  Value sizes = i.where(n.cast(flags, n.b.getI1Type()), i.number(1), n.create<GatherOp>(n.intVector(own), places, 0));
-  n.setOutput(0,
-              reshapeToValues(n, x, sizes, Ints(rank, most), n.intVector({mlir::ShapedType::getNumElements(*shape)})));
-}
-
-void sliceRunTime(NodeImporter &n) {
-  Value x = n.input(0);
-  auto shape = staticSizes(n, x);
-  if (!shape) {
-    return;
-  }
-  Arithmetic i{n};
-  auto rank = static_cast<int64_t>(shape->size());
-  Value dims = n.intVector(*shape), zero = i.number(0), axes = n.hasInput(3) ? vectorInput(n, 3) : Value();
-  Value steps =
-      n.hasInput(4) ? spread(n, n.intVector(Ints(rank, 1)), axes, vectorInput(n, 4)) : n.intVector(Ints(rank, 1));
-  Value starts = spread(n, n.intVector(Ints(rank, 0)), axes, vectorInput(n, 1));
-  Value ends = spread(n, dims, axes, vectorInput(n, 2));
-  Value isForward = i.is(steps, CompareKind::gt, zero), last = i.sub(dims, i.number(1));
-  starts = i.max(i.fromEnd(starts, dims), zero), starts = i.min(starts, i.where(isForward, dims, last));
-  ends = i.min(i.fromEnd(ends, dims), dims), ends = i.max(ends, i.where(isForward, zero, i.number(-1)));
-  // A step beyond the dim would overflow and takes one element, as the size of the dim does.
-  Value far = i.max(dims, i.number(1));
-  steps = i.max(i.min(steps, far), i.sub(zero, far));
-  Value length = i.where(isForward, i.sub(ends, starts), i.sub(starts, ends));
-  Value width = i.max(i.where(isForward, steps, i.sub(zero, steps)), i.number(1));
-  Value sizes = i.div(i.add(i.max(length, zero), i.sub(width, i.number(1))), width);
-  llvm::SmallVector<Dim> result = bindDims(n, sizes, *shape);
-  for (int64_t d = 0; d < rank && !n.failed(); ++d) {
-    x = gatherFrom(n, x, d, i.at(starts, d), i.at(steps, d), result[d]);
-  }
-  n.setOutput(0, x);
-}
-
-void splitRunTime(NodeImporter &n, int64_t axis) {
-  Value x = n.input(0);
-  auto shape = staticSizes(n, x);
-  if (!shape) {
-    return;
-  }
-  Arithmetic i{n};
-  Value sizes = vectorInput(n, 1), starts = n.create<CumSumOp>(sizes, 0, true, false);
-  if (countOf(sizes) != int64_t(n.numOutputs())) {
-    n.fail(llvm::formatv("{0} sizes for {1} outputs", countOf(sizes), n.numOutputs()));
-    return;
-  }
-  require(n, i.reduce(sizes, ReduceKind::sum), (*shape)[axis], "sum of sizes");
-  for (unsigned part = 0; part < n.numOutputs() && !n.failed(); ++part) {
-    std::string name = llvm::formatv("{0}.{1}", n.graph.nameOf(n.node.output(int(part))), axis);
-    DimRange range{0, (*shape)[axis], 1, (*shape)[axis]};
-    Dim size = n.graph.model.state->runTimeSizes.bind(n.b, n.loc, {sizes, int64_t(part)}, name, range);
-    n.setOutput(part, gatherFrom(n, x, axis, i.at(starts, part), Value(), size));
-  }
-}
-
-/// Returns the element of a dim of |size| elements that each of |positions| outside of it reads in |mode|.
-static Value sourceOfPad(NodeImporter &n, llvm::StringRef mode, Value positions, int64_t size) {
-  Arithmetic i{n};
-  Value last = i.number(size - 1);
-  if (mode == "wrap") {
-    Value width = i.number(size);
-    return i.sub(positions, i.mul(i.floorDiv(positions, width), width));
-  }
-  if (mode == "reflect" && size > 1) {
-    Value period = i.number(2 * (size - 1));
-    Value within = i.sub(positions, i.mul(i.floorDiv(positions, period), period));
-    return i.min(within, i.sub(period, within));
-  }
-  return i.min(i.max(positions, i.number(0)), last);
-}
-
-void padRunTime(NodeImporter &n) {
-  Value x = n.input(0);
-  auto shape = staticSizes(n, x);
-  if (!shape || llvm::is_contained(*shape, 0)) {
-    n.unsupported("its pads are computed at run time and its input has no elements");
-    return;
-  }
-  Arithmetic i{n};
-  auto rank = static_cast<int64_t>(shape->size());
-  std::string mode = n.stringAttr("mode", "constant");
-  Value given = vectorInput(n, 1), axes = n.hasInput(3) ? vectorInput(n, 3) : Value();
-  int64_t count = countOf(given) / 2;
-  auto half = [&](int64_t first) { return n.slice(given, {Dim(first)}, {Dim(count)}, {1}); };
-  Value none = n.intVector(Ints(rank, 0));
-  Value begins = spread(n, none, axes, half(0)), ends = spread(n, none, axes, half(count));
-  Ints most;
-  for (int64_t size : *shape) {
-    most.push_back(2 * size + 8);
-  }
-  Value sizes = i.max(i.add(n.intVector(*shape), i.add(begins, ends)), i.number(0));
-  llvm::SmallVector<Dim> dims = bindDims(n, sizes, most);
-  Value value = n.hasInput(2) ? n.reshape(n.cast(n.input(2), NodeImporter::elementType(x)), {}) : n.scalarLike(x, 0);
-  for (int64_t d = 0; d < rank && !n.failed(); ++d) {
-    Value positions = i.sub(iotaTo(n, dims[d]), i.at(begins, d));
-    x = n.create<GatherOp>(x, sourceOfPad(n, mode, positions, (*shape)[d]), d);
-    if (mode == "constant") {
-      Value isInside = n.create<AndOp>(i.is(positions, CompareKind::ge, i.number(0)),
-                                       i.is(positions, CompareKind::lt, i.number((*shape)[d])));
-      llvm::SmallVector<Dim> aligned(rank - d, Dim(1));
-      aligned.front() = dims[d];
-      x = i.where(n.reshapeTo(isInside, aligned), x, value);
-    }
-  }
-  n.setOutput(0, x);
-}
-
-void tileRunTime(NodeImporter &n) {
-  Value x = n.input(0);
-  auto shape = staticSizes(n, x);
-  auto repeats = shape ? n.bindSizes(n.input(1), 16) : std::nullopt;
-  if (!repeats || repeats->size() != shape->size()) {
-    n.fail("the number of repeats is not the rank of its input");
-    return;
-  }
-  Arithmetic i{n};
-  for (auto [d, size] : llvm::enumerate(*shape)) {
-    Value positions = iotaTo(n, Dim(size) * (*repeats)[d]), width = i.number(std::max<int64_t>(size, 1));
-    x = n.create<GatherOp>(x, i.sub(positions, i.mul(i.div(positions, width), width)), int64_t(d));
-  }
-  n.setOutput(0, x);
+  Value sizes = i.where(n.cast(flags, n.b.getI1Type()), i.number(1), n.create<GatherOp>(own, places, 0));
+  n.setOutput(0, reshapeToValues(n, x, sizes, Ints(rank, largest), elementCount(n, x)));
 }
 
 Value expandRunTime(NodeImporter &n, Value x, llvm::SmallVector<Dim> sizes) {
@@ -422,7 +232,7 @@ void triluRunTime(NodeImporter &n) {
   Arithmetic i{n};
   auto sizes = NodeImporter::sizes(x);
   Value rows = n.reshapeTo(iotaTo(n, sizes[rank - 2]), {sizes[rank - 2], Dim(1)}), columns = iotaTo(n, sizes[rank - 1]);
-  Value diagonal = i.add(rows, vectorInput(n, 1));
+  Value diagonal = n.hasInput(1) ? i.add(rows, vectorInput(n, 1)) : rows;
   bool isUpper = n.intAttr("upper", 1) != 0;
   Value stays = i.is(columns, isUpper ? CompareKind::ge : CompareKind::le, diagonal);
   n.setOutput(0, i.where(stays, x, n.scalarLike(x, 0)));

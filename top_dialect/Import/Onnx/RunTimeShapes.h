@@ -13,11 +13,6 @@ namespace tessera::top::onnx_import {
 /// Returns whether input |i| is a vector or scalar that is computed at run time, in a place where sizes can be bound.
 bool isRunTime(NodeImporter &n, unsigned i);
 
-/// Returns the numbers from 0 to |size| - 1.
-mlir::Value iotaTo(NodeImporter &n, Dim size);
-/// Returns input |i| as a vector of i64.
-mlir::Value vectorInput(NodeImporter &n, unsigned i);
-
 /// Reduces the axes of input 1. |reduce| reduces one axis and keeps it as a dim of size 1.
 mlir::Value reduceRunTimeAxes(NodeImporter &n, mlir::Value x,
                               llvm::function_ref<mlir::Value(mlir::Value x, int64_t axis)> reduce);
@@ -32,7 +27,10 @@ void unsqueezeRunTime(NodeImporter &n);
 void sliceRunTime(NodeImporter &n);
 void splitRunTime(NodeImporter &n, int64_t axis);
 void padRunTime(NodeImporter &n);
+/// Pads |x| by |pads|, all begins and then all ends, with the scalar |fill| in mode constant.
+void padOpen(NodeImporter &n, mlir::Value x, llvm::ArrayRef<Dim> pads, llvm::StringRef mode, mlir::Value fill);
 void tileRunTime(NodeImporter &n);
+void tileOpen(NodeImporter &n, llvm::ArrayRef<Dim> repeats);
 /// Expands |x| to |sizes| of input 1. A dim other than 1 keeps its size, which the run compares.
 mlir::Value expandRunTime(NodeImporter &n, mlir::Value x, llvm::SmallVector<Dim> sizes);
 void rangeRunTime(NodeImporter &n);

@@ -43,20 +43,56 @@ Result gathered(GatherOp op, unsigned depth) {
   return result;
 }
 
-Result sliced(SliceOp op, unsigned depth) {
-  Result all = readSizes(op.getX(), depth);
-  if (!all || op.getStarts().size() != 1 || op.getSizes()[0] < 0 || dependsOnSizes(op)) {
-    return std::nullopt;
+/// Returns the elements of a result of |sizes| in row-major order: those at |first| plus the sum of the strides.
+Sizes movedElements(const Sizes &all, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides, int64_t first) {
+  if (sizes.empty()) {
+    return {all[first]};
   }
   Sizes result;
-  for (int64_t i = 0; i < op.getSizes()[0]; ++i) {
-    result.push_back((*all)[op.getStarts()[0] + i * op.getSteps()[0]]);
+  for (int64_t i = 0; i < sizes.front(); ++i) {
+    llvm::append_range(result,
+                       movedElements(all, sizes.drop_front(), strides.drop_front(), first + i * strides.front()));
   }
   return result;
 }
 
+llvm::SmallVector<int64_t> stridesOf(llvm::ArrayRef<int64_t> sizes) {
+  llvm::SmallVector<int64_t> strides(sizes.size(), 1);
+  for (size_t d = sizes.size(); d-- > 1;) {
+    strides[d - 1] = strides[d] * sizes[d];
+  }
+  return strides;
+}
+
+Result sliced(SliceOp op, unsigned depth) {
+  Result all = readSizes(op.getX(), depth);
+  if (!all || dependsOnSizes(op)) {
+    return std::nullopt;
+  }
+  llvm::SmallVector<int64_t> strides = stridesOf(Shape(op.getX()).values());
+  int64_t first = 0;
+  for (auto [stride, start, step] : llvm::zip_equal(strides, op.getStarts(), op.getSteps())) {
+    first += start * stride;
+    stride *= step;
+  }
+  return movedElements(*all, Shape(op.getY()).values(), strides, first);
+}
+
+Result transposed(TransposeOp op, unsigned depth) {
+  Result all = readSizes(op.getX(), depth);
+  if (!all) {
+    return std::nullopt;
+  }
+  llvm::SmallVector<int64_t> own = stridesOf(Shape(op.getX()).values());
+  auto strides = llvm::map_to_vector(op.getPerm(), [&](int64_t d) { return own[d]; });
+  return movedElements(*all, Shape(op.getY()).values(), strides, 0);
+}
+
 Result joined(ConcatOp op, unsigned depth) {
   Sizes result;
+  if (op.getAxis() != 0) {
+    return std::nullopt;
+  }
   for (Value input : op.getInputs()) {
     Result part = readSizes(input, depth);
     if (!part) {
@@ -130,7 +166,7 @@ Result selected(WhereOp op, unsigned depth) {
 
 Result product(ReduceOp op, unsigned depth) {
   Result factors = readSizes(op.getX(), depth);
-  if (!factors || op.getKind() != ReduceKind::prod || op.getAxes().empty()) {
+  if (!factors || op.getKind() != ReduceKind::prod || op.getAxes().empty() || Shape(op.getX()).rank() != 1) {
     return std::nullopt;
   }
   Dim count = 1;
@@ -140,25 +176,32 @@ Result product(ReduceOp op, unsigned depth) {
   return Sizes{count};
 }
 
-/// Returns the elements of the result of |op|, if it is an op of shape arithmetic.
+/// Returns the elements of the result of |op|, if it is an op that moves elements of a tensor of any rank.
+Result readMove(mlir::Operation *op, unsigned depth) {
+  return llvm::TypeSwitch<mlir::Operation *, Result>(op)
+      .Case([&](SliceOp slice) { return sliced(slice, depth); })
+      .Case([&](TransposeOp transpose) { return transposed(transpose, depth); })
+      .Case([&](ReshapeOp reshape) { return readSizes(reshape.getX(), depth); })
+      .Case([&](CastOp cast) { return readSizes(cast.getX(), depth); })
+      .Default(Result());
+}
+
+/// Returns the elements of the vector or scalar that |op| computes, if it is an op of shape arithmetic.
 Result readOp(mlir::Operation *op, unsigned depth) {
   return llvm::TypeSwitch<mlir::Operation *, Result>(op)
       .Case([&](ShapeOp shape) { return dimsOf(shape); })
       .Case([&](GatherOp gather) { return gathered(gather, depth); })
-      .Case([&](SliceOp slice) { return sliced(slice, depth); })
       .Case([&](ConcatOp concat) { return joined(concat, depth); })
-      .Case([&](ReshapeOp reshape) { return readSizes(reshape.getX(), depth); })
       .Case([&](ExpandOp expand) { return expanded(expand, depth); })
       .Case([&](WhereOp where) { return selected(where, depth); })
       .Case([&](ReduceOp reduce) { return product(reduce, depth); })
-      .Case([&](CastOp cast) { return readSizes(cast.getX(), depth); })
       .Case([&](AddOp) { return combined(op, depth, [](Dim a, Dim b) { return a + b; }); })
       .Case([&](SubOp) { return combined(op, depth, [](Dim a, Dim b) { return a - b; }); })
       .Case([&](MulOp) { return combined(op, depth, [](Dim a, Dim b) { return a * b; }); })
       .Case([&](MinOp) { return combined(op, depth, [](Dim a, Dim b) { return min(a, b); }); })
       .Case([&](MaxOp) { return combined(op, depth, [](Dim a, Dim b) { return max(a, b); }); })
       .Case([&](DivOp) { return combined(op, depth, divide); })
-      .Default(Result());
+      .Default([&](mlir::Operation *other) { return readMove(other, depth); });
 }
 
 /// Replaces unknown elements of |value| by the symbols that earlier ops have bound to them.
@@ -188,13 +231,16 @@ Result readSizes(Value value, unsigned depth) {
   auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
   mlir::Type element = type.getElementType();
   bool isInteger = element.isSignlessInteger(64) || element.isSignlessInteger(32);
-  if (!isInteger || type.getRank() > 1 || knownNumElements(type).value_or(kMaxElements + 1) > kMaxElements) {
+  if (!isInteger || knownNumElements(type).value_or(kMaxElements + 1) > kMaxElements) {
     return std::nullopt;
   }
   if (auto constant = getConstantInts(value)) {
     return toSizes(*constant);
   }
   mlir::Operation *op = value.getDefiningOp();
+  if (type.getRank() > 1) {
+    return op && depth > 0 ? readMove(op, depth - 1) : std::nullopt;
+  }
   return withBound(value, op && depth > 0 ? readOp(op, depth - 1) : std::nullopt);
 }
 

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/SizeValues.h"
 
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/SizeUpdates.h"
+#include "top_dialect/Import/Onnx/IndexArithmetic.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 
 #include "mlir/IR/Iterators.h"
@@ -15,9 +17,12 @@ using mlir::Value;
 
 namespace tessera::top::onnx_import {
 
-/// Returns true if a result of |op| is computed from sizes of open dims.
+/// Returns true if a result of |op| is computed from sizes of open dims alone. An op that binds symbols to the elements
+/// of its result computes them from data.
 static bool isShapeArithmetic(mlir::Operation *op) {
-  return llvm::any_of(op->getResults(), [](Value result) { return readOpenSizes(result).has_value(); });
+  bool isBound = llvm::any_of(op->getUsers(), [](mlir::Operation *user) { return mlir::isa<BindOp>(user); });
+  return !(isBound && !mlir::isa<CastOp, ReshapeOp>(op)) &&
+         llvm::any_of(op->getResults(), [](Value result) { return readOpenSizes(result).has_value(); });
 }
 
 Value openRange(NodeImporter &n, Dim start, Dim limit, mlir::Type element) {
@@ -69,15 +74,42 @@ llvm::SetVector<Value> findSizeValues(mlir::func::FuncOp function) {
   return values;
 }
 
-Value tabulateSizes(NodeImporter &n, Value value) {
-  mlir::Type element = NodeImporter::elementType(value);
-  llvm::SmallVector<Value> entries;
-  auto sizes = readOpenSizes(value);
-  for (Dim size : *sizes) {
-    entries.push_back(size.isKnown() ? n.cast(n.intVector({size.value()}), element)
-                                     : openRange(n, size, size + 1, element));
+/// Returns |size|, an expression, as a vector of one i64: a part of a table, or computed from those of its symbols.
+static Value openSizeVector(NodeImporter &n, Dim size) {
+  constexpr int64_t kLongestTable = int64_t(1) << 16;
+  llvm::SmallVector<SizeStep> steps = toPostfix(size);
+  if (steps.size() == 1 || (minOf(size) > -kLongestTable && maxOf(size) < kLongestTable)) {
+    return openRange(n, size, size + 1, n.b.getI64Type());
   }
-  Value vector = entries.size() == 1 ? entries.front() : n.create<ConcatOp>(entries, 0);
+  Arithmetic i{n};
+  llvm::SmallVector<Value> stack;
+  for (const SizeStep &step : steps) {
+    if (step.kind == SizeStep::Number) {
+      stack.push_back(n.intVector({step.number}));
+      continue;
+    }
+    if (step.kind == SizeStep::Symbol) {
+      stack.push_back(openSizeVector(n, sizeOf(step.symbol)));
+      continue;
+    }
+    Value b = stack.pop_back_val(), &a = stack.back();
+    a = step.kind == SizeStep::Add        ? i.add(a, b)
+        : step.kind == SizeStep::Multiply ? i.mul(a, b)
+        : step.kind == SizeStep::FloorDiv ? i.floorDiv(a, b)
+        : step.kind == SizeStep::Min      ? i.min(a, b)
+                                          : i.max(a, b);
+  }
+  return stack.front();
+}
+
+Value sizeVector(NodeImporter &n, llvm::ArrayRef<Dim> sizes) {
+  llvm::SmallVector<Value> entries = llvm::map_to_vector(
+      sizes, [&](Dim size) { return size.isKnown() ? n.intVector({size.value()}) : openSizeVector(n, size); });
+  return entries.size() == 1 ? entries.front() : n.create<ConcatOp>(entries, 0);
+}
+
+Value tabulateSizes(NodeImporter &n, Value value) {
+  Value vector = n.cast(sizeVector(n, *readOpenSizes(value)), NodeImporter::elementType(value));
   return n.reshape(vector, NodeImporter::shape(value));
 }
 
