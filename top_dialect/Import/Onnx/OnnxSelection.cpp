@@ -334,7 +334,7 @@ void compress(NodeImporter &n) {
     n.setOutput(0, n.create<GatherOp>(x, front.indices, axis));
     return;
   }
-  cutToCount(n, front.indices, front.count, 0, axis, NodeImporter::dim(condition, 0));
+  cutToCount(n, front.indices, front.count, 0, axis, size);
   setSelected(n, 0, n.create<GatherOp>(x, front.indices, axis), axis, front.count);
 }
 
