@@ -77,6 +77,8 @@ private:
   bool stage(const StageDef &def);
   bool dims();
   bool derivedDim(const DimSlotDef &def, uint32_t slots);
+  bool stateDim(const DimSlotDef &def);
+  bool stateLength(const TensorDef &def);
   bool expression(const flatbuffers::Vector<const DimTerm *> *terms, uint32_t slots, const char *name);
   bool workspaces();
   bool stateSize();
@@ -348,8 +350,24 @@ bool Validator::dims() {
     if (count(def.terms()) > 0 && !derivedDim(def, i)) {
       return false;
     }
+    if (def.next() != -1 && !stateDim(def)) {
+      return false;
+    }
   }
   return true;
+}
+
+/// Checks a dim that the context keeps between runs, from 0 to the values of the derived slot `next`.
+bool Validator::stateDim(const DimSlotDef &def) {
+  if (def.next() < 0 || def.next() >= int64_t(count(current->dims()))) {
+    return FAIL("after a run, dim '%.60s' becomes dim slot %" PRId32 " of %" PRIu32, def.name()->c_str(), def.next(),
+                count(current->dims()));
+  }
+  const DimSlotDef &next = *current->dims()->Get(uint32_t(def.next()));
+  return (count(def.terms()) == 0 && def.min() == 0 && def.divisor() == 1 && count(next.terms()) > 0 &&
+          next.max() <= def.max()) ||
+         FAIL("dim '%.60s' from %" PRId64 " to %" PRId64 " cannot become '%.60s' of at most %" PRId64 " after a run",
+              def.name()->c_str(), def.min(), def.max(), next.name()->c_str(), next.max());
 }
 
 /// Checks the expression of a derived slot, which may refer only to the |slots| slots before it, so that there are no
@@ -380,6 +398,27 @@ bool Validator::expression(const flatbuffers::Vector<const DimTerm *> *terms, ui
   return !fault || FAIL("the expression of dim '%.60s' %s", name, fault);
 }
 
+/// Checks a state that grows along one of its dims.
+bool Validator::stateLength(const TensorDef &def) {
+  const bool isState = def.role() == TensorRole::State && def.view_of() < 0 && def.chip() == kHostMemory &&
+                       def.layout() == LayoutKind::RowMajor && def.initial() < 0;
+  if (!isState || def.length() < 0 || def.length() >= int64_t(count(current->dims())) ||
+      def.length_axis() >= count(def.shape())) {
+    return FAIL("dim slot %" PRId32 " of %" PRIu32 " cannot be the length of its dim %u", def.length(),
+                count(current->dims()), unsigned(def.length_axis()));
+  }
+  for (const Dim *dim : *def.shape()) {
+    if (dim->slot() >= 0) {
+      return FAIL("a state that grows has the dim slot %" PRId32, dim->slot());
+    }
+  }
+  const DimSlotDef &length = *current->dims()->Get(uint32_t(def.length()));
+  const int64_t capacity = def.shape()->Get(def.length_axis())->value();
+  return (length.next() >= 0 && length.max() <= capacity && capacity > 0) ||
+         FAIL("its dim %u of %" PRId64 " cannot hold the length '%.60s' of at most %" PRId64,
+              unsigned(def.length_axis()), capacity, length.name()->c_str(), length.max());
+}
+
 bool Validator::tensor(const TensorDef &def) {
   tensorName = def.name()->c_str();
   if (def.role() > TensorRole::MAX || def.place() > Place::MAX) {
@@ -397,7 +436,8 @@ bool Validator::tensor(const TensorDef &def) {
       return FAIL("its initial value '%.60s' is not a constant of the same size", from.name()->c_str());
     }
   }
-  return tensorSize(def) && tensorPlace(def) && tensorMemory(def) && tensorQuant(def);
+  return tensorSize(def) && tensorPlace(def) && tensorMemory(def) && tensorQuant(def) &&
+         (def.length() == -1 || stateLength(def));
 }
 
 /// Checks TensorDef.chip: only tensors whose memory is not determined otherwise may name a chip.
@@ -844,7 +884,7 @@ bool Validator::settableDim(uint32_t index) {
     return false;
   }
   const DimSlotDef &target = *current->dims()->Get(index);
-  if (count(target.terms()) > 0) {
+  if (count(target.terms()) > 0 || target.next() != -1) {
     return FAIL("a step sets dim '%.60s', which follows from other dims", target.name()->c_str());
   }
   // Dims of inputs are bound to the caller's buffers and must not change during a run.

@@ -96,6 +96,16 @@ void addDerived(AddRelu &m, std::vector<DimTerm> terms) {
   addDerivedDim(m.stage(), "D", std::move(terms), {0, 20});
 }
 
+/// Makes `sum` a state that grows along dim 1: its length "N" in 0..1000 becomes "D" = N + 1 after a run.
+void addGrowth(AddRelu &m) {
+  addDim(m, 0, 1000);
+  addDerivedDim(m.stage(), "D", {slotTerm(0), constantTerm(1), opTerm(DimOp::Add)}, {1, 1000});
+  m.stage().dims[0]->next = 1;
+  TensorDefT &state = m.tensor(m.sum);
+  state.role = TensorRole::State, state.place = Place::State, state.length = 0, state.length_axis = 1;
+  m.stage().state_bytes = state.bytes;
+}
+
 /// Subnet i calls subnet i + 1 |times| times, to a depth of |depth|.
 void callTwice(AddRelu &m, uint32_t depth, int times = 2) {
   for (uint32_t i = 0; i < depth; ++i) {
@@ -165,6 +175,15 @@ const Case cases[] = {
        m.tensor(m.sum).shape[1] = Dim(1024, 0);
      },
      "laid out for 1024, its dim slot reaches 2000"},
+    {"NextDim", [](AddRelu &m) { addGrowth(m), m.stage().dims[0]->next = 2; }, "becomes dim slot 2 of 2"},
+    {"NextBeyond", [](AddRelu &m) { addGrowth(m), m.stage().dims[1]->max = 1001; }, "cannot become 'D' of at most 1001"},
+    {"NextNotDerived", [](AddRelu &m) { addGrowth(m), m.stage().dims[0]->next = 0; }, "cannot become 'N'"},
+    {"LengthOfNoState", [](AddRelu &m) { addGrowth(m), m.tensor(m.x).length = 0; }, "cannot be the length of its dim 0"},
+    {"LengthSlot", [](AddRelu &m) { addGrowth(m), m.tensor(m.sum).length = 2; }, "dim slot 2 of 2 cannot be the length"},
+    {"LengthAxis", [](AddRelu &m) { addGrowth(m), m.tensor(m.sum).length_axis = 2; }, "the length of its dim 2"},
+    {"LengthTooLarge", [](AddRelu &m) { addGrowth(m), m.tensor(m.sum).length_axis = 0; },
+     "its dim 0 of 1 cannot hold the length 'N' of at most 1000"},
+    {"LengthOfARun", [](AddRelu &m) { addGrowth(m), m.tensor(m.sum).length = 1; }, "cannot hold the length 'D'"},
     {"DimRange", [](AddRelu &m) { addDim(m, 3, 2); }, "ranges from 3 to 2"},
     {"DimDivisor", [](AddRelu &m) { addDim(m, 1, 2, 0); }, "steps of 0"},
     {"PackedInput", [](AddRelu &m) { m.tensor(m.x).layout = LayoutKind::Packed; }, "packed layout"},

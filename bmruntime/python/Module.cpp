@@ -108,8 +108,12 @@ public:
 
   py::list states() {
     py::list result;
-    for (const bmrt_tensor_info_t &info : net.states()) {
+    const std::vector<bmrt_tensor_info_t> infos = net.states();
+    for (uint32_t i = 0; i < infos.size(); ++i) {
+      const bmrt_tensor_info_t &info = infos[i];
       py::dict state = describe(info);
+      const bmrt_state_growth_t growth = net.stateGrowth(i);
+      state["growth_axis"] = growth.axis, state["length"] = growth.length, state["capacity"] = growth.capacity;
       state["output"] = info.onnx_name_count ? bmrt_tensor_onnx_name(&info, 0) : "";
       result.append(state);
     }
@@ -119,6 +123,11 @@ public:
   void resetState() {
     const Hold hold(*this);
     net.resetState();
+  }
+
+  void setStateLength(uint32_t state, int64_t length) {
+    const Hold hold(*this);
+    net.setStateLength(state, length);
   }
 
   py::bytes saveState() {
@@ -642,6 +651,7 @@ PYBIND11_MODULE(_runtime, module) {
       .def("choose", &Context::choose)
       .def("set_stream", &Context::setStream)
       .def("states", &Context::states)
+      .def("set_state_length", &Context::setStateLength)
       .def("reset_state", &Context::resetState)
       .def("save_state", &Context::saveState)
       .def("load_state", &Context::loadState)

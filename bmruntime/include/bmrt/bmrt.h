@@ -342,16 +342,32 @@ BMRT_API void bmrt_context_set_poll(bmrt_context_t *context, bmrt_poll_t poll, v
  */
 
 BMRT_API uint32_t bmrt_context_state_count(const bmrt_context_t *context);
-/* The name is that of the ONNX input that the state replaces, the first ONNX name that of the output. */
+/* The name is that of the ONNX input that the state replaces, the first ONNX name that of the output. Shape and bytes
+ * of a growing state are those in use, its max_shape is its capacity. */
 BMRT_API bmrt_code_t bmrt_context_state_info(const bmrt_context_t *context, uint32_t state,
                                              bmrt_tensor_info_t *out_info, bmrt_status_t *out_status);
 
-/* Resets states to their initial values, as in a new context. */
+/* A growing state, e.g. a cache of keys and values, has |length| indices along dim |axis|. A run that succeeds appends
+ * to it; states that grow together have the same length. A run that would exceed the capacity fails before it changes
+ * anything. After a run that failed or was cancelled, a growing state is as before the run. */
+typedef struct bmrt_state_growth_t {
+  int32_t axis; /* -1: the state does not grow */
+  int64_t length, capacity;
+} bmrt_state_growth_t;
+BMRT_API bmrt_code_t bmrt_context_state_growth(const bmrt_context_t *context, uint32_t state,
+                                               bmrt_state_growth_t *out_growth, bmrt_status_t *out_status);
+/* Shortens a growing state to |length| indices, and all states that grow with it, e.g. to forget rejected tokens or to
+ * use a common beginning again. A larger length, up to the capacity, appends zeros. */
+BMRT_API bmrt_code_t bmrt_context_set_state_length(bmrt_context_t *context, uint32_t state, int64_t length,
+                                                   bmrt_status_t *out_status);
+
+/* Resets states to their initial values, as in a new context; growing states become empty. */
 BMRT_API bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out_status);
 
-/* Writes the states of the current stage to |out|, for bmrt_context_load_state of any context of the same file. Sets
- * |out_bytes| to the number of bytes; if |out| is NULL, writes nothing else. The last bytes are those of the states, in
- * the order of bmrt_context_state_info; the bytes before them identify the model and the stage. */
+/* Writes the states of the current stage, of growing ones what is in use, to |out|, for bmrt_context_load_state of any
+ * context of the same file. Sets |out_bytes| to the number of bytes; if |out| is NULL, writes nothing else. The last
+ * bytes are those of the states, in the order of bmrt_context_state_info; the bytes before them identify the model and
+ * the stage. */
 BMRT_API bmrt_code_t bmrt_context_save_state(bmrt_context_t *context, void *out, uint64_t capacity, uint64_t *out_bytes,
                                              bmrt_status_t *out_status);
 /* Sets the states of the current stage to saved ones. BMRT_INVALID_ARGUMENT, without a change, if |saved| is not of

@@ -187,6 +187,13 @@ public:
     }
     return infos;
   }
+  bmrt_state_growth_t stateGrowth(uint32_t state) const {
+    bmrt_state_growth_t growth;
+    check(bmrt_context_state_growth, get(), state, &growth);
+    return growth;
+  }
+  /// See bmrt_context_set_state_length.
+  void setStateLength(uint32_t state, int64_t length) { check(bmrt_context_set_state_length, get(), state, length); }
   void resetState() { check(bmrt_context_reset_state, get()); }
   /// Returns the states for loadState() of any net of the same file.
   std::vector<char> saveState() {

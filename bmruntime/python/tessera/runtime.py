@@ -217,8 +217,25 @@ class Net:
         """By state, the name of the ONNX output whose value the state has after a run."""
         return {str(info["name"]): str(info["output"]) for info in self._context.states()}
 
+    @property
+    def state_lengths(self) -> dict[str, tuple[int, int]]:
+        """By growing state, its length and its capacity."""
+        states = self._context.states()
+        return {str(info["name"]): (info["length"], info["capacity"]) for info in states if info["growth_axis"] >= 0}
+
+    def set_state_length(self, length: int, name: str | None = None) -> None:
+        """Shortens the growing states to `length`, e.g. to forget rejected tokens; a larger length, up to the capacity,
+        appends zeros. `name`: only this state and those that grow with it."""
+        numbers = [i for i, info in enumerate(self._context.states()) if info["growth_axis"] >= 0]
+        if name is not None:
+            numbers = [i for i in numbers if self._context.states()[i]["name"] == name]
+        if not numbers:
+            raise Error(f"the model has no growing state{'' if name is None else f' {name!r}'}")
+        for number in numbers:
+            self._context.set_state_length(number, length)
+
     def reset_state(self) -> None:
-        """Resets the states to their initial values, as in a new net."""
+        """Resets the states to their initial values, as in a new net; growing states become empty."""
         self._context.reset_state()
 
     def save_state(self) -> bytes:
@@ -241,10 +258,16 @@ class Net:
         return states
 
     def set_states(self, states: Mapping[str, np.ndarray]) -> None:
-        """Sets some or all states, given by name with the numbers that the model stores."""
+        """Sets some or all states, given by name with the numbers that the model stores. A growing state gets the
+        length of its array."""
         infos = {info["name"]: info for info in self._context.states()}
         if unknown := [name for name in states if name not in infos]:
             raise Error(f"the model has no state {_quoted(unknown)}; it has {_quoted(list(infos))}")
+        for number, (name, info) in enumerate(infos.items()):
+            axis = info["growth_axis"]
+            if name in states and 0 <= axis < np.ndim(states[name]):
+                self._context.set_state_length(number, np.shape(states[name])[axis])
+        infos = {info["name"]: info for info in self._context.states()}
         new = {**self.get_states(), **{name: _check_array(infos[name], array) for name, array in states.items()}}
         values = b"".join(new[name].tobytes() for name in infos)
         saved = self._context.save_state()

@@ -407,15 +407,39 @@ uint32_t bmrt_context_state_count(const bmrt_context_t *context) {
   return context ? uint32_t(context->stage().getStateSlots().size()) : 0;
 }
 
+static bmrt_code_t checkState(const bmrt_context_t *context, uint32_t state, bmrt_status_t *status) {
+  const uint32_t total = bmrt_context_state_count(context);
+  return state < total ? BMRT_OK : BMRT_FAIL(status, NOT_FOUND, "state %" PRIu32 " of %" PRIu32, state, total);
+}
+
 bmrt_code_t bmrt_context_state_info(const bmrt_context_t *context, uint32_t state, bmrt_tensor_info_t *out_info,
                                     bmrt_status_t *out_status) {
   BMRT_REQUIRE(context && out_info);
-  const uint32_t total = bmrt_context_state_count(context);
-  if (state >= total) {
-    return BMRT_FAIL(out_status, NOT_FOUND, "state %" PRIu32 " of %" PRIu32, state, total);
-  }
+  BMRT_RETURN_IF_ERROR(checkState(context, state, out_status));
   const uint32_t slot = context->stage().getStateSlots()[state];
   describeTensor(context->stage().tensor(slot), context->stage().sizes.dims(), *out_info);
+  const bmrt_state_growth_t growth = context->stage().growthOf(slot);
+  if (growth.axis >= 0) {
+    out_info->shape[growth.axis] = growth.length, out_info->max_shape[growth.axis] = growth.capacity;
+    out_info->bytes = context->stage().usedBytesOf(slot);
+  }
+  return succeed(out_status);
+}
+
+bmrt_code_t bmrt_context_state_growth(const bmrt_context_t *context, uint32_t state, bmrt_state_growth_t *out_growth,
+                                      bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_growth);
+  BMRT_RETURN_IF_ERROR(checkState(context, state, out_status));
+  *out_growth = context->stage().growthOf(context->stage().getStateSlots()[state]);
+  return succeed(out_status);
+}
+
+bmrt_code_t bmrt_context_set_state_length(bmrt_context_t *context, uint32_t state, int64_t length,
+                                          bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
+  BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  BMRT_RETURN_IF_ERROR(checkState(context, state, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().setStateLength(context->stage().getStateSlots()[state], length, out_status));
   return succeed(out_status);
 }
 

@@ -18,6 +18,16 @@ bool bmrt::core::isInRange(const DimSlotDef &slot, int64_t value) {
   return value >= slot.min() && value <= slot.max() && value % slot.divisor() == 0;
 }
 
+/// Returns true if dim slot |slot| is the length of states after a run. Exceeding their capacity is reported as such.
+static bool isLengthAfterRun(const StageDef &stage, int32_t slot) {
+  for (uint32_t i = 0; i < count(stage.dims()); ++i) {
+    if (stage.dims()->Get(i)->next() == slot) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bmrt_code_t bmrt::core::checkInputShape(const StageDef &stage, const TensorDef &input, const int64_t *shape,
                                         uint32_t rank, bmrt_status_t *status) {
   const char *name = input.name()->c_str();
@@ -37,7 +47,7 @@ bmrt_code_t bmrt::core::checkInputShape(const StageDef &stage, const TensorDef &
       continue;
     }
     const DimSlotDef &slot = *stage.dims()->Get(uint32_t(dim.slot()));
-    if (!isInRange(slot, shape[i]) || shape[i] > dim.value()) {
+    if ((!isInRange(slot, shape[i]) || shape[i] > dim.value()) && !isLengthAfterRun(stage, dim.slot())) {
       return BMRT_FAIL(status, INVALID_ARGUMENT,
                        "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
                        ", allowed are multiples of %" PRId64 " from %" PRId64 " to %" PRId64,
@@ -105,7 +115,9 @@ bmrt_code_t bmrt::core::classifyDims(StageProgram &program, bmrt_status_t *statu
   for (uint32_t i = 0; i < kinds.size(); ++i) {
     const DimSlotDef &slot = *stage.dims()->Get(i);
     const DimExpression terms(slot.terms());
-    if (terms.size() > 0) {
+    if (slot.next() >= 0) {
+      kinds[i] = DimKind::Length;
+    } else if (terms.size() > 0) {
       kinds[i] = DimKind::Derived;
       for (uint32_t k = 0; k < terms.size(); ++k) {
         const bool isKnown = terms[k].op() != DimOp::Slot || kinds[size_t(terms[k].value())] != DimKind::SetByStep;
@@ -123,7 +135,8 @@ bmrt_code_t Sizes::create(const StageProgram &newProgram, bmrt_status_t *status)
   if (program->dimKinds.size() == 0) {
     return BMRT_OK;
   }
-  if (!vectors.allocate(kRemembered)) {
+  if (!vectors.allocate(kRemembered) || !lengths.allocate(program->dimKinds.size()) ||
+      !longest.allocate(program->dimKinds.size())) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the sizes of a stage");
   }
   BMRT_RETURN_IF_ERROR(findStepTensors(status));
@@ -195,12 +208,13 @@ Sizes::Vector &Sizes::findOldest() {
   return *oldest;
 }
 
-/// Returns the remembered vector with the same dims of inputs, or null.
+/// Returns the remembered vector with the same dims of inputs and lengths of states, or null.
 Sizes::Vector *Sizes::findSame(const Vector &wanted) {
   for (Vector &vector : vectors) {
     bool isSame = vector.isValid;
     for (uint32_t i = 0; isSame && i < wanted.dims.size(); ++i) {
-      isSame = program->dimKinds[i] != DimKind::Bound || vector.dims[i] == wanted.dims[i];
+      const DimKind kind = program->dimKinds[i];
+      isSame = (kind != DimKind::Bound && kind != DimKind::Length) || vector.dims[i] == wanted.dims[i];
     }
     if (isSame) {
       return &vector;
@@ -209,14 +223,17 @@ Sizes::Vector *Sizes::findSame(const Vector &wanted) {
   return nullptr;
 }
 
-/// Sets the dims that inputs bind: those of |shapes|, and the current values of the others.
+/// Sets the lengths of states and the dims that inputs bind: those of |shapes|, and the current values of the others.
 void Sizes::bind(Vector &vector, const InputShapes &shapes) const {
   const StageDef &stage = *program->def;
   for (uint32_t i = 0; i < vector.dims.size(); ++i) {
     const DimSlotDef &slot = *stage.dims()->Get(i);
     const DimKind kind = program->dimKinds[i];
     const bool isConstant = kind == DimKind::Fixed || (kind == DimKind::Bound && slot.min() == slot.max());
-    vector.dims[i] = isConstant ? slot.min() : current && kind == DimKind::Bound ? current->dims[i] : -1;
+    vector.dims[i] = isConstant                          ? slot.min()
+                     : kind == DimKind::Length           ? lengths[i]
+                     : current && kind == DimKind::Bound ? current->dims[i]
+                                                         : -1;
   }
   for (uint32_t i = 0; i < count(stage.inputs()); ++i) {
     const TensorDef &input = *stage.tensors()->Get(stage.inputs()->Get(i));
@@ -249,11 +266,30 @@ bmrt_code_t Sizes::derive(Vector &vector, uint32_t first, bmrt_status_t *status)
     int64_t value = -1;
     const bool isValid = evaluate(terms, vector.dims.data(), value) && isInRange(slot, value);
     if (!isValid && program->dimKinds[i] != DimKind::SetByStep) {
-      return failOutOfRange(slot, value, status);
+      return failDerived(vector, i, value, status);
     }
     vector.dims[i] = isValid ? value : -1; // a loop may set the other dims of the expression again before its use
   }
   return BMRT_OK;
+}
+
+/// Reports that derived dim |slot| would have the value |value|, which is not in its range.
+bmrt_code_t Sizes::failDerived(const Vector &vector, uint32_t slot, int64_t value, bmrt_status_t *status) const {
+  const StageDef &stage = *program->def;
+  for (uint32_t i = 0; i < count(stage.tensors()); ++i) {
+    const TensorDef &state = *stage.tensors()->Get(i);
+    if (state.length() < 0 || stage.dims()->Get(uint32_t(state.length()))->next() != int64_t(slot)) {
+      continue;
+    }
+    const int64_t length = vector.dims[size_t(state.length())], capacity = stage.dims()->Get(slot)->max();
+    if (value > capacity) {
+      return BMRT_FAIL(status, INVALID_ARGUMENT,
+                       "state '%.100s' holds %" PRId64 " of at most %" PRId64 " indices, and %" PRId64
+                       " more do not fit: reset or shorten the states, or give smaller inputs",
+                       state.name()->c_str(), length, capacity, value - length);
+    }
+  }
+  return failOutOfRange(*stage.dims()->Get(slot), value, status);
 }
 
 /// Compares the given shapes with the dims that follow from other inputs.
@@ -316,12 +352,72 @@ bmrt_code_t Sizes::checkKnown(const Vector &vector, bmrt_status_t *status) const
   return BMRT_OK;
 }
 
-bmrt_code_t Sizes::beginRun(bmrt_status_t *status) {
+bmrt_code_t Sizes::beginRun(bool &changed, bmrt_status_t *status) {
+  changed = false;
   if (!current) {
     return BMRT_OK;
   }
+  BMRT_RETURN_IF_ERROR(updateLengths(changed, status));
   forgetStepDims(*current);
-  return checkKnown(*current, status);
+  BMRT_RETURN_IF_ERROR(checkKnown(*current, status));
+  for (uint32_t i = 0; i < lengths.size(); ++i) {
+    const int32_t next = program->def->dims()->Get(i)->next();
+    longest[i] = next >= 0 && current->dims[size_t(next)] > longest[i] ? current->dims[size_t(next)] : longest[i];
+  }
+  return BMRT_OK;
+}
+
+/// Adapts the sizes to the present lengths of states. Fails without a change if this changes the shape of an input,
+/// because its buffer has the old size.
+bmrt_code_t Sizes::updateLengths(bool &changed, bmrt_status_t *status) {
+  const Vector *before = current;
+  bool isCurrent = true;
+  for (uint32_t i = 0; i < lengths.size(); ++i) {
+    isCurrent = isCurrent && (program->dimKinds[i] != DimKind::Length || before->dims[i] == lengths[i]);
+  }
+  if (isCurrent) {
+    return BMRT_OK;
+  }
+  Array<const int64_t *> shapes;
+  if (!shapes.allocate(count(program->def->inputs()))) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for the sizes of a stage");
+  }
+  BMRT_RETURN_IF_ERROR(set({shapes.data(), nullptr}, changed, status));
+  for (uint32_t i = 0; i < shapes.size(); ++i) {
+    const TensorDef &input = *program->def->tensors()->Get(program->def->inputs()->Get(i));
+    for (uint32_t k = 0; k < count(input.shape()); ++k) {
+      const int32_t slot = input.shape()->Get(k)->slot();
+      if (slot >= 0 && current->dims[size_t(slot)] != before->dims[size_t(slot)]) {
+        const int64_t size = current->dims[size_t(slot)];
+        current = const_cast<Vector *>(before);
+        return BMRT_FAIL(status, FAILED_PRECONDITION,
+                         "dimension %" PRIu32 " of input '%.100s' is %" PRId64
+                         " after the last run: call bmrt_context_set_input_shape first",
+                         k, input.name()->c_str(), size);
+      }
+    }
+  }
+  return BMRT_OK;
+}
+
+void Sizes::endRun() {
+  for (uint32_t i = 0; i < lengths.size(); ++i) {
+    const int32_t next = program->def->dims()->Get(i)->next();
+    if (next >= 0 && current->dims[size_t(next)] >= 0) { // otherwise the step that sets it did not run
+      lengths[i] = current->dims[size_t(next)];
+    }
+  }
+}
+
+void Sizes::setLength(uint32_t slot, int64_t length) {
+  lengths[slot] = length;
+  longest[slot] = length > longest[slot] ? length : longest[slot];
+}
+
+void Sizes::resetLengths() {
+  for (uint32_t i = 0; i < lengths.size(); ++i) {
+    lengths[i] = longest[i] = 0;
+  }
 }
 
 void Sizes::forgetStepDims(Vector &vector) const {

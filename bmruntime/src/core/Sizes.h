@@ -54,8 +54,18 @@ public:
   uint64_t bytesOf(uint32_t slot) const {
     return current ? current->bytes[slot] : program->def->tensors()->Get(slot)->bytes();
   }
-  /// Fails unless the shapes of all inputs are known. Forgets the dims that steps have set.
-  bmrt_code_t beginRun(bmrt_status_t *status);
+  /// Fails unless the shapes of all inputs are known. Forgets the dims that steps have set. |changed| becomes true if
+  /// the lengths of states have changed since the last call of set().
+  bmrt_code_t beginRun(bool &changed, bmrt_status_t *status);
+  /// Gives states the lengths that they have after the current run, which succeeded.
+  void endRun();
+
+  /// Returns the length of the states that dim slot |slot| counts, and the largest that it may have had since
+  /// resetLengths().
+  int64_t lengthOf(uint32_t slot) const { return lengths[slot]; }
+  int64_t longestOf(uint32_t slot) const { return longest[slot]; }
+  void setLength(uint32_t slot, int64_t length);
+  void resetLengths();
 
 private:
   struct Vector {
@@ -75,13 +85,16 @@ private:
   bmrt_code_t measureTensors(Vector &vector, bmrt_status_t *status) const;
   bmrt_code_t checkKnown(const Vector &vector, bmrt_status_t *status) const;
   void forgetStepDims(Vector &vector) const;
+  bmrt_code_t failDerived(const Vector &vector, uint32_t slot, int64_t value, bmrt_status_t *status) const;
+  bmrt_code_t updateLengths(bool &changed, bmrt_status_t *status);
 
   static constexpr uint32_t kRemembered = 8;
   const StageProgram *program = nullptr;
   Array<Vector> vectors;
   Vector *current = nullptr; ///< null if the stage has no dim slots
   uint64_t uses = 0;
-  Array<uint32_t> stepTensors; ///< tensors with dims of steps, and the views of such tensors
+  Array<uint32_t> stepTensors;     ///< tensors with dims of steps, and the views of such tensors
+  Array<int64_t> lengths, longest; ///< by dim slot, for dims that are lengths of states
 };
 
 } // namespace bmrt::core

@@ -85,12 +85,19 @@ bmrt_code_t StageContext::makePorts(bmrt_status_t *status) {
 bmrt_code_t StageContext::setInputShapes(const InputShapes &shapes, bmrt_status_t *status) {
   bool changed = false;
   BMRT_RETURN_IF_ERROR(sizes.set(shapes, changed, status));
-  // Unbind buffers bound for other sizes, beyond whose end a run would read or write. A buffer for an output's largest
-  // size fits all sizes.
+  if (changed) {
+    unbindChanged();
+  }
+  return BMRT_OK;
+}
+
+/// Unbinds buffers bound for other sizes, beyond whose end a run would read or write. A buffer for an output's largest
+/// size fits all sizes.
+void StageContext::unbindChanged() {
   bool isUnbound = false;
   for (Array<Port> *ports : {&inputs, &outputs}) {
     for (Port &port : *ports) {
-      if (changed && port.bound && isSymbolic(*port.def) && (port.isInput || port.boundBytes != port.def->bytes())) {
+      if (port.bound && isSymbolic(*port.def) && (port.isInput || port.boundBytes != port.def->bytes())) {
         port.bound = nullptr;
         port.isOnChip = false;
         isUnbound = true;
@@ -101,7 +108,6 @@ bmrt_code_t StageContext::setInputShapes(const InputShapes &shapes, bmrt_status_
     addressesCurrent = false;
     placeTensors(); // nobody may look into such a buffer with the new sizes
   }
-  return BMRT_OK;
 }
 
 bmrt_code_t StageContext::bind(Port &port, void *pointer, uint64_t bytes, bmrt_status_t *status) {
@@ -238,8 +244,27 @@ bmrt_code_t StageContext::look(uint32_t slot, bool isKept, void **out, bmrt_stat
   return BMRT_OK;
 }
 
+/// Checks that the bound outputs have the sizes that follow from new lengths of states. Unbinds one that does not.
+bmrt_code_t StageContext::checkOutputs(bmrt_status_t *status) {
+  for (Port &port : outputs) {
+    if (port.bound && port.boundBytes != port.def->bytes() && port.boundBytes != sizes.boundBytesOf(port.slot)) {
+      port.bound = nullptr;
+      port.isOnChip = addressesCurrent = false;
+      return BMRT_FAIL(status, FAILED_PRECONDITION,
+                       "the buffer bound to output '%.100s' has %" PRIu64
+                       " bytes, after the last run it needs %" PRIu64,
+                       port.def->name()->c_str(), port.boundBytes, sizes.boundBytesOf(port.slot));
+    }
+  }
+  return BMRT_OK;
+}
+
 bmrt_code_t StageContext::beginRun(bmrt_status_t *status) {
-  BMRT_RETURN_IF_ERROR(sizes.beginRun(status));
+  bool changed = false;
+  BMRT_RETURN_IF_ERROR(sizes.beginRun(changed, status));
+  if (changed) {
+    BMRT_RETURN_IF_ERROR(checkOutputs(status));
+  }
   BMRT_RETURN_IF_ERROR(resolveAddresses(status));
   copyInputs();
   stateIsFresh = false;
@@ -259,6 +284,7 @@ bmrt_code_t StageContext::run(bmrt_status_t *status) {
   }
   BMRT_RETURN_IF_ERROR(mirrors.fetch(*this, status));
   copyOutputs();
+  sizes.endRun();
   return BMRT_OK;
 }
 
@@ -294,6 +320,7 @@ bmrt_code_t StageContext::finish(bmrt_status_t *status) {
   }
   BMRT_RETURN_IF_ERROR(mirrors.fetch(*this, status));
   copyOutputs();
+  sizes.endRun();
   return BMRT_OK;
 }
 

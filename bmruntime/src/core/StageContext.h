@@ -64,7 +64,14 @@ public:
   /// Returns the slots of the states, without views of states.
   const Array<uint32_t> &getStateSlots() const { return stateSlots; }
   bmrt_code_t resetState(bmrt_status_t *status);
+  /// Returns how |slot|, the slot of a state, grows.
+  bmrt_state_growth_t growthOf(uint32_t slot) const;
+  /// Sets the length of a growing state, and of all that have the same length, to a length up to its capacity. Shortens
+  /// it, or appends zeros.
+  bmrt_code_t setStateLength(uint32_t slot, int64_t length, bmrt_status_t *status);
   uint64_t savedStateBytes() const;
+  /// Returns the bytes of a state that are in use.
+  uint64_t usedBytesOf(uint32_t slot) const;
   /// Writes savedStateBytes() bytes.
   bmrt_code_t saveState(char *out, bmrt_status_t *status);
   /// Sets all states, or none if the bytes are not valid.
@@ -101,6 +108,16 @@ private:
   bmrt_code_t allocateState(bmrt_status_t *status);
   bmrt_code_t resetChipState(uint32_t slot, bmrt_status_t *status);
   bmrt_code_t transferStates(char *bytes, bool toBytes, bmrt_status_t *status);
+  /// Consecutive indices of a growing state, or all of another: |count| runs of |bytes| bytes, |stride| bytes apart.
+  struct Extent {
+    uint64_t offset, count, bytes, stride;
+  };
+  Extent extentOf(uint32_t slot, int64_t from, int64_t to) const;
+  Extent usedExtentOf(uint32_t slot) const;
+  uint64_t bytesForLengths(const int64_t *saved) const;
+  void clearState(uint32_t slot, int64_t from, int64_t to);
+  void unbindChanged();
+  bmrt_code_t checkOutputs(bmrt_status_t *status);
   const char *fileBytes(uint32_t constant) const;
   uint32_t findOnlyAgent() const;
   bmrt_code_t beginRun(bmrt_status_t *status);
@@ -132,6 +149,7 @@ private:
   Array<uint64_t> workspaceUsed; ///< by memory: the host's first, then by chip
   Buffer state;
   Array<uint32_t> stateSlots;
+  Array<uint32_t> lengthSlots;    ///< dim slots that are lengths of states
   Array<DeviceBuffer> chipStates; ///< by chip
   Array<char *> data;             ///< address by tensor slot, in the tensor's memory
   Array<bool> isOnChip;           ///< by slot: host tensors that the caller provides in a chip's memory

@@ -35,8 +35,8 @@ struct SubnetProgram {
 };
 
 /// The origin of a dim slot's value: steps that set it during a run, a range with one value only, the shapes of inputs,
-/// or an expression over slots that are known before a run.
-enum class DimKind : uint8_t { SetByStep, Fixed, Bound, Derived };
+/// an expression over slots that are known before a run, or the states, whose length it is.
+enum class DimKind : uint8_t { SetByStep, Fixed, Bound, Derived, Length };
 
 /// One stage with its code, or the reason why it cannot run here.
 struct StageProgram {
