@@ -31,7 +31,7 @@ AttentionShape::Matrices::Matrices(device::AttentionOp op, unsigned index) {
     return;
   }
   auto type = cast<RankedTensorType>(index < 3 ? op.getOperand(index).getType() : op.getY().getType());
-  sizes = Shape(type).dims(), strides = Strides(type).dims, offset = 0;
+  sizes = op.viewSizes(index), strides = Strides(type).dims, offset = 0;
 }
 
 AttentionShape::AttentionShape(KernelBuilder &kb)

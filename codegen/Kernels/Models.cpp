@@ -33,6 +33,7 @@ void registerKernels(DialectRegistry &registry) {
     attachConvModels(context);
     attachCopyModels(context);
     attachGatherModels(context);
+    attachInsertModels(context);
     attachLutModels(context);
     attachMatMulModels(context);
     attachMapModels(context);

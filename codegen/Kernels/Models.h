@@ -17,6 +17,7 @@ void attachReduceModels(mlir::MLIRContext *context);
 void attachSoftmaxModels(mlir::MLIRContext *context);
 void attachNormModels(mlir::MLIRContext *context);
 void attachConvModels(mlir::MLIRContext *context);
+void attachInsertModels(mlir::MLIRContext *context);
 void attachLutModels(mlir::MLIRContext *context);
 void attachMatMulModels(mlir::MLIRContext *context);
 void attachAttentionModels(mlir::MLIRContext *context);

@@ -1,6 +1,8 @@
 //===- Scatter.cpp - Kernels that write by index --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
+// In place, the operand and the result are the same memory, so only the updates are written.
+//
 // Uses one tile, because updates may hit the same element and apply in order. If each tile is a thread, each element of
 // the result has a thread, which searches for the updates of its element.
 //===----------------------------------------------------------------------===//
@@ -27,6 +29,9 @@ public:
       : kb(kb), op(op), y(kb.resultType()), updates(kb.operandType(2)), element(y.getElementType()) {}
 
   void emit() {
+    if (op.getInPlace()) {
+      return kb.forTiles(1, [&](Value) { op.getNd() ? scatterSlices() : scatterElements(); });
+    }
     if (int64_t count = countUpdates(); kb.target.tileIsThread && count <= kMostUpdates && numElements(y) > 0) {
       element = op.getReduction() == "none" ? storageElement(kb, element) : element; // pure moves keep all bits
       return forItems(kb, numElements(y), 1, 1, [&](Value item) {

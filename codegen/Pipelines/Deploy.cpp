@@ -30,6 +30,7 @@ namespace tessera::codegen {
 void buildLowering(OpPassManager &manager, const Target &first, const std::string &requantisation, bool instrument) {
   device::LoweringOptions options;
   options.requantisation = requantisation, options.instrument = instrument;
+  options.updateStates = first.supportsSymbolicSizes();
   device::buildLoweringPipeline(manager, options, [&](OpPassManager &functions) { first.addForms(functions); });
 }
 
@@ -423,8 +424,22 @@ static llvm::Error lower(func::FuncOp function, bool isQuantized, const DeployOp
   return plantFault(function); // after onLowered, whose output must stay correct
 }
 
+/// Returns an error that names a state that grows, if there is one. |what| says what does not support that.
+static llvm::Error rejectGrowth(func::FuncOp function, const llvm::Twine &what) {
+  for (const top::State &state : top::listStates(function)) {
+    if (top::getGrowth(function, state.argument)) {
+      return top::unsupported("state '" + state.name + "' grows, which " + what +
+                              "; leave it an input and an output (model_transform --state none)");
+    }
+  }
+  return llvm::Error::success();
+}
+
 /// Returns an error if an option does not apply to a model with control flow.
-static llvm::Error checkControlFlow(const DeployOptions &options) {
+static llvm::Error checkControlFlow(func::FuncOp function, const DeployOptions &options) {
+  if (llvm::Error error = rejectGrowth(function, "models with branches or loops at run time do not support")) {
+    return error;
+  }
   const quant::InputsOutputs &inputsOutputs = options.inputsOutputs;
   StringRef option = options.compile.preserveLayers  ? "--keep-layers"
                      : !options.bucket.text.empty()  ? "--buckets"
@@ -448,6 +463,15 @@ static llvm::Expected<func::FuncOp> findFunction(ModuleOp module, const DeployOp
   }
   if (options.compile.instrument) { // calibration sets all inputs and reads all outputs
     top::removeStates(*function);
+  }
+  if (llvm::Error error = top::recordGrowth(*function)) {
+    return std::move(error);
+  }
+  const Target &first = *options.targets.front();
+  if (!first.supportsSymbolicSizes()) {
+    if (llvm::Error error = rejectGrowth(*function, "chip '" + first.name() + "' does not support")) {
+      return std::move(error);
+    }
   }
   return function;
 }
@@ -495,7 +519,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
     return parts.takeError();
   }
   bool isSplit = result.isSplit = parts->empty() || parts->front().function != *function;
-  if (llvm::Error error = isSplit ? checkControlFlow(options) : llvm::Error::success()) {
+  if (llvm::Error error = isSplit ? checkControlFlow(*function, options) : llvm::Error::success()) {
     return std::move(error);
   }
   std::optional<top::SoleHolder> holder;

@@ -165,6 +165,12 @@ llvm::Error StageBuilder::addState(BlockArgument argument) {
     }
     tensor(*slot).initial = int32_t(*from);
   }
+  if (std::optional<top::Growth> growth = top::getGrowth(function, index)) {
+    tensor(*slot).length = int32_t(sizes->slotOf(growth->before)), tensor(*slot).length_axis = uint8_t(growth->axis);
+  }
+  if (auto output = function.getArgAttrOfType<StringAttr>(index, top::kInPlaceAttr)) {
+    tensor(*slot).onnx_names = {output.str()}; // the value after a run
+  }
   arguments.push_back(*slot);
   currentStates[name] = *slot;
   return llvm::Error::success();
@@ -327,7 +333,7 @@ PlannedModel StageBuilder::finish() {
       view->place = root.place, view->place_index = root.place_index;
     }
   }
-  sizes->limitInputs(function);
+  sizes->limitSizes(function);
   planned.programs = std::move(given); // segments point into the programs
   for (const auto &workspace : stage->workspaces) {
     planned.workspaceBytes += workspace->bytes, planned.workspaceLowerBound += workspace->lower_bound;

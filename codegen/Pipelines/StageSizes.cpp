@@ -3,6 +3,7 @@
 #include "codegen/Pipelines/StageSizes.h"
 
 #include "top_dialect/IR/BindDims.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
 
@@ -59,7 +60,13 @@ bool StageSizes::bind(Dim size) {
   return true;
 }
 
-void StageSizes::limitInputs(func::FuncOp function) {
+void StageSizes::limitSizes(func::FuncOp function) {
+  for (auto &dim : stage.dims) {
+    if (dim->next >= 0) { // a run may not leave more behind than the capacity
+      bmodel::DimSlotDefT &next = *stage.dims[size_t(dim->next)];
+      next.max = dim->max, next.likely = std::min(next.likely, next.max);
+    }
+  }
   for (BlockArgument argument : function.getArguments()) {
     auto limits = function.getArgAttrOfType<DenseI64ArrayAttr>(argument.getArgNumber(), top::kSizeLimitsAttr);
     for (auto [dim, size] : llvm::enumerate(Shape(argument).dims())) {
@@ -73,7 +80,33 @@ void StageSizes::limitInputs(func::FuncOp function) {
   }
 }
 
+/// Binds the lengths of states to slots that the context keeps.
+void StageSizes::bindLengths(func::FuncOp function) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    std::optional<top::Growth> growth = top::getGrowth(function, i);
+    if (!growth || slots.contains(growth->before.expression()) || !isBound(growth->after - growth->before)) {
+      continue;
+    }
+    uint32_t before = addDim(stage, growth->name(), {0, growth->capacity()}, 1, likelyOf(growth->before));
+    llvm::SetVector<top::SizeSymbolAttr> symbol;
+    collectSymbols(growth->before, symbol);
+    symbols[symbol.front()] = slots[growth->before.expression()] = before;
+    stage.dims[before]->next = int32_t(slotOf(growth->after));
+  }
+}
+
 llvm::Error StageSizes::bindInputs(func::FuncOp function) {
+  llvm::SetVector<top::SizeSymbolAttr> lengths; // bound by states, not by inputs
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    if (std::optional<top::Growth> growth = top::getGrowth(function, i)) {
+      collectSymbols(growth->before, lengths);
+    }
+  }
+  auto isLength = [&](Dim size) {
+    llvm::SetVector<top::SizeSymbolAttr> used;
+    collectSymbols(size, used);
+    return llvm::any_of(used, [&](top::SizeSymbolAttr symbol) { return lengths.contains(symbol); });
+  };
   auto visit = [&](llvm::function_ref<llvm::Error(BlockArgument, size_t, Dim)> action) -> llvm::Error {
     for (BlockArgument argument : function.getArguments()) {
       for (auto [dim, size] : llvm::enumerate(Shape(argument).dims())) {
@@ -86,11 +119,12 @@ llvm::Error StageSizes::bindInputs(func::FuncOp function) {
   };
   // The second visit finds sums whose symbols later inputs bind.
   llvm::cantFail(visit([&](BlockArgument, size_t, Dim size) -> llvm::Error {
-    if (!isBound(size)) {
+    if (!isBound(size) && !isLength(size)) {
       bind(size);
     }
     return llvm::Error::success();
   }));
+  bindLengths(function);
   return visit([&](BlockArgument argument, size_t dim, Dim size) -> llvm::Error {
     if (isBound(size)) {
       return llvm::Error::success();

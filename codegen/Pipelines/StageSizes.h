@@ -18,15 +18,15 @@ class StageSizes {
 public:
   explicit StageSizes(bmodel::StageDefT &stage) : stage(stage) {}
 
-  /// Adds a slot for each symbol that the shapes of the function's inputs determine. Returns an error if they leave a
-  /// symbol of an input undetermined.
+  /// Adds a slot for each symbol that the shapes of the function's inputs and the lengths of its states determine.
+  /// Returns an error if they leave a symbol of an input undetermined.
   llvm::Error bindInputs(mlir::func::FuncOp function);
   /// Adds a slot for each symbol that an op of the function sets, in any of its regions.
   void bindSteps(mlir::func::FuncOp function);
 
-  /// Applies the limits that the function's inputs have (top::kSizeLimitsAttr). Called when all tensors are laid out,
-  /// because their memory is that of the sizes without limits.
-  void limitInputs(mlir::func::FuncOp function);
+  /// Applies the limits that the function's inputs have (top::kSizeLimitsAttr) and the capacities of states. Called
+  /// when all tensors are laid out, because their memory is that of the sizes without limits.
+  void limitSizes(mlir::func::FuncOp function);
 
   /// Returns the slot of |size|, which is symbolic and whose symbols are bound; adds a derived slot on first use.
   uint32_t slotOf(Dim size);
@@ -40,6 +40,7 @@ public:
   }
 
 private:
+  void bindLengths(mlir::func::FuncOp function);
   bool bind(Dim size);
   bool isBound(Dim size) const;
   std::vector<bmodel::DimTerm> termsOf(Dim size) const;

@@ -9,6 +9,7 @@
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/Names.h"
@@ -117,12 +118,23 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
   }
   auto function = cast<func::FuncOp>(*found);
   llvm::json::Array inputs;
+  llvm::DenseMap<SizeSymbolAttr, Dim> lengths = tessera::top::lengthsBelowCapacity(function);
+  auto usable = [&](Type type) -> Type {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return !tensor || lengths.empty() ? type : tessera::substitute(tensor, [&](SizeSymbolAttr symbol) {
+      auto found = lengths.find(symbol);
+      return found == lengths.end() ? tessera::top::sizeOf(symbol) : found->second;
+    });
+  };
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    auto object = describe(type, function.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr),
+    auto object = describe(usable(type), function.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr),
                            function.getArgAttrOfType<StringAttr>(i, TopDialect::kPreprocessAttr));
     object["uses"] = describeUses(function.getArgument(i));
     if (auto state = function.getArgAttrOfType<StringAttr>(i, tessera::top::kStateAttr)) {
       object["state"] = llvm::json::fixUTF8(state.getValue());
+    }
+    if (std::optional<tessera::top::Growth> growth = tessera::top::findGrowth(function, i)) {
+      object["growth"] = llvm::json::Object{{"axis", int64_t(growth->axis)}, {"capacity", maxOf(growth->before)}};
     }
     if (auto initial = function.getArgAttrOfType<DenseElementsAttr>(i, tessera::top::kInitialAttr)) {
       object["initial"] = encodeBytes(initial);
@@ -132,7 +144,7 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
   llvm::json::Array outputs;
   Operation *terminator = function.front().getTerminator();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
-    auto object = describe(type, function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr), {});
+    auto object = describe(usable(type), function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr), {});
     if (StringRef origin = tessera::top::findOutputOrigin(terminator->getOperand(i)); !origin.empty()) {
       object["computed_by"] = origin;
     }

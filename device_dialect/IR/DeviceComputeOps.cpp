@@ -441,8 +441,27 @@ AttentionOp::View AttentionOp::view(unsigned index) {
 }
 
 SmallVector<Dim> AttentionOp::viewSizes(unsigned index) {
-  return getViews() ? llvm::map_to_vector(view(index).sizes, [](int64_t size) { return Dim(size); })
-                    : Shape(index < 3 ? getOperand(index) : Value(getY())).dims();
+  if (getViews()) {
+    return llvm::map_to_vector(view(index).sizes, [](int64_t size) { return Dim(size); });
+  }
+  SmallVector<Dim> sizes = Shape(index < 3 ? getOperand(index) : Value(getY())).dims();
+  if (getKeys() && (index == 1 || index == 2) && sizes.size() >= 2) {
+    sizes.end()[-2] = Dim(*getKeys());
+  }
+  return sizes;
+}
+
+/// Verifies (C9).
+static LogicalResult verifyKeys(AttentionOp op) {
+  auto hasRows = [&](Value matrices) {
+    Shape shape = matrices;
+    return shape.rank() >= 2 && minOf(shape[shape.rank() - 2] - Dim(*op.getKeys())) >= 0;
+  };
+  if (op.getKeys() && (op.getViews() || !hasRows(op.getK()) || !hasRows(op.getV()))) { // attention_c9
+    return op.emitOpError() << "has keys = " << toText(Dim(*op.getKeys()))
+                            << ", allowed at most the rows of k and v, without views (attention_c9)";
+  }
+  return success();
 }
 
 /// Verifies (C5) for the view of operand |index|, or of the result (3).
@@ -502,6 +521,9 @@ static LogicalResult verifyIntegers(AttentionOp op) {
 }
 
 LogicalResult AttentionOp::verify() {
+  if (failed(verifyKeys(*this))) {
+    return failure();
+  }
   if (getViews()) {
     auto isPlain = [](Type type) {
       Type element = cast<RankedTensorType>(type).getElementType();

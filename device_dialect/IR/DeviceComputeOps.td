@@ -6,6 +6,7 @@
 include "device_dialect/IR/DeviceBase.td"
 include "device_dialect/IR/DeviceAttrs.td"
 include "device_dialect/IR/PackingInterface.td"
+include "top_dialect/IR/TopAttrs.td"
 
 def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<LayoutInterface>], ["canReadExtra"], ["countFlops", "countMacs"]> {
   let summary = "Grouped convolution with epilogue";
@@ -180,10 +181,13 @@ def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["
     levels), halves to even, y = f32(sum u v) (valueScale / f32(sum u)). A NaN that is rounded becomes 0.
     (C7) both attributes are present exactly if q, k and v are i8, with an f32 mask; levels are 1 to 255. (C8) sums fit
     i32, and sums of u are exact in f32.
+
+    `keys`: only so many of the first rows of k and v take part; the tensors have space for more. (C9) not with `views`;
+    k and v have at least so many rows.
   }];
   let assemblyFormat = "operands (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)";
   let arguments = (ins Device_Tensor:$q, Device_Tensor:$k, Device_Tensor:$v, Optional<Device_Tensor>:$mask, F64Attr:$scale,
-      OptionalAttr<Device_PieceArrayAttr>:$views, OptionalAttr<I64Attr>:$levels, OptionalAttr<F64Attr>:$valueScale);
+      OptionalAttr<Device_PieceArrayAttr>:$views, OptionalAttr<I64Attr>:$levels, OptionalAttr<F64Attr>:$valueScale, OptionalAttr<Top_SizeAttr>:$keys);
   let results = (outs Device_Tensor:$y);
   let extraClassDeclaration = [{
     /// A stack of matrices in the last two dims; element i is at |offset| + the sum of |strides| times i, in elements.

@@ -341,6 +341,26 @@ LogicalResult NonMaxSuppressionOp::verify() {
   return verifyIndexResult(*this, getY(), {boxes[0], scores[1], k}, "non_max_suppression_c3");
 }
 
+LogicalResult InsertOp::verify() {
+  Shape x = getX(), updates = getUpdates();
+  if (failed(verify::axis(*this, getAxis(), x.rank(), "insert_c1"))) {
+    return failure();
+  }
+  SmallVector<Dim> expected = x.dims();
+  if (updates.rank() == expected.size()) {
+    expected[getAxis()] = updates[getAxis()];
+  }
+  if (failed(verify::dims(*this, getUpdates(), expected, "updates", "insert_c2")) ||
+      failed(verify::sameType(*this, getX(), getY(), "insert_c3"))) {
+    return failure();
+  }
+  if (typeOf(getUpdates()).getElementType() != typeOf(getX()).getElementType()) { // insert_c3
+    return emitOpError() << "writes " << typeOf(getUpdates()).getElementType() << " into "
+                         << typeOf(getX()).getElementType() << " (insert_c3)";
+  }
+  return success();
+}
+
 LogicalResult CumSumOp::verify() {
   return success(succeeded(verify::axis(*this, getAxis(), typeOf(getX()).getRank(), "cumsum_c1")) &&
                  succeeded(verify::sameType(*this, getX(), getY(), "cumsum_c2")));

@@ -10,6 +10,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "top_dialect/IR/TopAttrs.h"
 
 #include "device_dialect/IR/DeviceMoveEnums.h.inc"
 

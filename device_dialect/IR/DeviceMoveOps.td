@@ -5,6 +5,7 @@
 
 include "device_dialect/IR/DeviceBase.td"
 include "device_dialect/IR/DeviceAttrs.td"
+include "top_dialect/IR/TopAttrs.td"
 
 def Device_CopyOp : Device_Op<"copy", [DeclareOpInterfaceMethods<LayoutInterface>], ["countFlops"]> {
   let summary = "Rectangular copies: permute, slice, pad, concat, tile, layout change";
@@ -46,9 +47,20 @@ def Device_GatherNdOp : Device_Op<"gather_nd", [], ["countFlops"]> {
 def Device_ScatterOp : Device_Op<"scatter", [], ["countFlops"]> {
   let summary = "Writes elements or slices by index";
   let description = [{`nd`: as top.scatter_nd, else as top.scatter_elements along `axis`. `reduction`: none, add, mul, min, max. Updates apply in order; an index out of range is clamped.
+    `inPlace`: y has the address of x, as in device.insert.
     (C1) axis in rank. (C2) dims of indices and updates. (C3) result type is x's. (C4) reduction known.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, Device_Tensor:$updates, DefaultValuedAttr<BoolAttr, "false">:$nd,
-      DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "none">:$reduction);
+      DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "none">:$reduction, UnitAttr:$inPlace);
+  let results = (outs Device_Tensor:$y);
+}
+def Device_InsertOp : Device_Op<"insert", [], ["countFlops"]> {
+  let summary = "Writes consecutive slices into a tensor in place";
+  let description = [{
+    y is x, with slice `offset` + i along `axis` replaced by slice i of updates. Slices outside of x are not written. y
+    has the address of x: address assignment copies x before if x is still read afterwards.
+    (C1) axis in rank. (C2) dims of updates are x's but for the axis. (C3) result type is x's, element types agree.
+  }];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$updates, I64Attr:$axis, Top_SizeAttr:$offset);
   let results = (outs Device_Tensor:$y);
 }
 def Device_ResizeOp : Device_Op<"resize", [DeclareOpInterfaceMethods<LayoutInterface>]> {

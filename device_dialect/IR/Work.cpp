@@ -63,5 +63,6 @@ int64_t GatherOp::countFlops() { return 0; }
 int64_t GatherElementsOp::countFlops() { return 0; }
 int64_t GatherNdOp::countFlops() { return 0; }
 int64_t ScatterOp::countFlops() { return 0; }
+int64_t InsertOp::countFlops() { return 0; }
 
 } // namespace tessera::device

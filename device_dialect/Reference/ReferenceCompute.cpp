@@ -248,6 +248,9 @@ static void evaluateViews(AttentionOp op, Inputs inputs, HostTensor &y) {
 
 LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
   return throughEpilogue(*this, outputs[0], [&](HostTensor &sums) -> LogicalResult {
+    if (getKeys()) {
+      return emitOpError("reads a number of keys that is known at run time only");
+    }
     if (getViews()) {
       evaluateViews(*this, inputs, sums);
       return success();

@@ -75,6 +75,21 @@ LogicalResult ScatterOp::evaluate(Inputs inputs, Outputs outputs) {
                                             reduction);
 }
 
+LogicalResult InsertOp::evaluate(Inputs inputs, Outputs outputs) {
+  Dim offset = Dim(getOffset());
+  if (!offset.isKnown()) {
+    return emitOpError("writes at an offset that is known at run time only");
+  }
+  outputs[0] = *inputs[0];
+  ArrayRef<int64_t> dims = inputs[0]->getShape();
+  Piece piece = Piece::identity(0, inputs[1]->getShape());
+  piece.dstOffsets[getAxis()] = offset.value();
+  piece.sizes[getAxis()] = std::clamp<int64_t>(dims[getAxis()] - offset.value(), 0, piece.sizes[getAxis()]);
+  movePiece(piece.get(getContext()), inputs[1]->getBytes().data(), inputs[1]->getShape(), outputs[0].getBytes().data(),
+            dims, top::elementBytes(inputs[0]->getElementType()));
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // resize
 //===----------------------------------------------------------------------===//

@@ -98,7 +98,15 @@ std::optional<int64_t> partOffset(CopyOp copy, PieceAttr piece) {
   return contiguousOffset(y, piece.getDstOffsets(), piece.getSizes());
 }
 
+bool writesInPlace(Operation *op) {
+  auto scatter = dyn_cast<ScatterOp>(op);
+  return isa<InsertOp>(op) || (scatter && scatter.getInPlace());
+}
+
 bool canWriteOver(Operation *op, unsigned index) {
+  if (writesInPlace(op)) {
+    return index == 0;
+  }
   Value operand = op->getOperand(index);
   RankedTensorType x = typeOf(operand), y = typeOf(op->getResult(0));
   if (!sameSizes(x, y) || !hasSameLayout(x, y) ||

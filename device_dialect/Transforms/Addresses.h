@@ -43,6 +43,9 @@ std::optional<int64_t> sliceOffset(CopyOp copy);
 /// assuming that the source has the result's layout.
 std::optional<int64_t> partOffset(CopyOp copy, PieceAttr piece);
 
+/// Returns true if the result of |op| has the address of operand 0, into which the op writes.
+bool writesInPlace(mlir::Operation *op);
+
 /// Returns true if |op| may write its result over operand |index|: it reads each element of that operand only to
 /// compute the result element at the same offset, before writing it.
 bool canWriteOver(mlir::Operation *op, unsigned index);

@@ -10,6 +10,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/PlaceBuffers.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -104,6 +105,7 @@ public:
       return signalPassFailure();
     }
     joinReshapes();
+    joinInserts();
     if (!separate) {
       joinSlices();
       joinParts();
@@ -149,6 +151,40 @@ private:
         buffers.join(reshape.getY(), reshape.getX(), 0);
       }
     }
+  }
+
+  /// Joins results with the operands into which their ops write. An operand whose bytes are still read afterwards, or
+  /// which the op may not change, is copied before.
+  void joinInserts() {
+    for (Operation &op : llvm::make_early_inc_range(body())) {
+      if (!writesInPlace(&op)) {
+        continue;
+      }
+      if (!isWrittenLast(op)) {
+        OpOperand &operand = op.getOpOperand(0);
+        operand.set(copyBefore(&op, operand.get(), typeOf(op.getResult(0))));
+      }
+      buffers.join(op.getResult(0), op.getOperand(0), 0);
+      op.setAttr(DeviceDialect::kInplaceAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), 0));
+      ++numInplace;
+    }
+  }
+
+  /// Returns true if |op| may change operand 0, because nothing that comes later reads the operand's bytes.
+  bool isWrittenLast(Operation &op) {
+    Value operand = op.getOperand(0);
+    if (!buffers.contains(operand) || buffers.find(operand).offset != 0) {
+      return false;
+    }
+    Buffers::Info &info = buffers.info(operand);
+    auto argument = dyn_cast<BlockArgument>(withoutReshapes(operand));
+    bool isState = argument && getOperation().getArgAttr(argument.getArgNumber(), top::kInPlaceAttr);
+    unsigned root = buffers.find(operand).root;
+    return (info.memory >= 0 || isState) && llvm::all_of(body(), [&](Operation &other) {
+             return &other == &op || other.isBeforeInBlock(&op) || llvm::none_of(other.getOperands(), [&](Value value) {
+               return buffers.contains(value) && buffers.find(value).root == root;
+             });
+           });
   }
 
   /// Joins slices that are contiguous in their source.
@@ -223,11 +259,16 @@ private:
 
   /// Creates a copy of |source| in the layout of the result of |copy|.
   Value moveApart(CopyOp copy, Value source) {
-    OpBuilder builder(copy);
-    RankedTensorType type =
-        tensorType(Shape(source).dims(), typeOf(source).getElementType(), typeOf(copy.getY()).getEncoding());
+    return copyBefore(
+        copy, source,
+        tensorType(Shape(source).dims(), typeOf(source).getElementType(), typeOf(copy.getY()).getEncoding()));
+  }
+
+  /// Creates a copy of |source| with type |type| before |op|.
+  Value copyBefore(Operation *op, Value source, RankedTensorType type) {
+    OpBuilder builder(op);
     Attribute piece = identityPiece(type);
-    auto moved = CopyOp::create(builder, copy.getLoc(), type, source, builder.getArrayAttr(piece), FloatAttr());
+    auto moved = CopyOp::create(builder, op->getLoc(), type, source, builder.getArrayAttr(piece), FloatAttr());
     buffers.add(moved.getY(), 0);
     return moved.getY();
   }

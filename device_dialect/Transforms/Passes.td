@@ -5,6 +5,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def UpdateStatesPass : Pass<"device-update-states", "::mlir::func::FuncOp"> {
+  let summary = "Append to growing states and scatter into states in place";
+  let description = [{
+    Before: an argument of the state's indices before a run and a `device.copy` that concatenates them and new ones, or a
+    `device.scatter` into an argument; the result is the state after the run. After: the argument has space for
+    the longest state, `device.insert` or the scatter writes into it, and the state has no result. Attention whose keys and values
+    are such states reads them in place; other readers take a copy of the indices in use.
+
+    A growing state that the function does not append to in this form is an error that names the state.
+  }];
+  let statistics = [Statistic<"numUpdated", "num-updated", "States that are written in place">];
+}
+
 def SimplifyCopiesPass : Pass<"device-simplify-copies", "::mlir::func::FuncOp"> {
   let summary = "Compose copies of copies, turn copies that move nothing into views";
   let description = [{

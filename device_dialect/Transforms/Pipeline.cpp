@@ -22,6 +22,9 @@ void buildLoweringPipeline(OpPassManager &manager, const LoweringOptions &option
   if (options.instrument) {
     return;
   }
+  if (options.updateStates) {
+    functions.addPass(createUpdateStatesPass());
+  }
   buildFusionPipeline(functions, addForms);
 }
 

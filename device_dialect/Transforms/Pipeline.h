@@ -19,6 +19,8 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   Option<bool> instrument{*this, "observe",
                           llvm::cl::desc("Keep every tensor of the Top function: do not fuse or merge ops"),
                           llvm::cl::init(false)};
+  Option<bool> updateStates{*this, "update-states", llvm::cl::desc("Write states in place where the form allows it"),
+                            llvm::cl::init(false)};
 };
 
 /// Appends the passes that lower Top functions to fused device ops, row-major and without addresses; they are the same

@@ -9,6 +9,7 @@
 #include "device_dialect/Transforms/Addresses.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/State.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <map>
@@ -150,7 +151,9 @@ private:
       limit = workspace ? workspace.getInt() : 0;
     } else if (memory > 0 && memory <= function.getNumResults()) {
       limit = physicalBytes(cast<RankedTensorType>(function.getResultTypes()[memory - 1]));
-    } else if (memory < 0 && -memory <= function.getNumArguments() && isElided(&op)) {
+    } else if (memory < 0 && -memory <= function.getNumArguments() &&
+               (isElided(&op) ||
+                (writesInPlace(&op) && function.getArgAttr(unsigned(-memory - 1), top::kInPlaceAttr)))) {
       limit = physicalBytes(cast<RankedTensorType>(function.getArgumentTypes()[-memory - 1]));
     } else {
       return op.emitError() << "memory " << memory << " does not exist or may not be written by this op";

@@ -8,6 +8,7 @@
 #include "quant/Transforms/TableNames.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -153,6 +154,9 @@ private:
     }
     if (kind == OpKind::other) {
       return op->getName().getStringRef().str() + " has no integer form";
+    }
+    if (top::appendsToState(op)) {
+      return "it appends to a state, which keeps the type of the ONNX file";
     }
     if (std::optional<std::string> reason = isContraction(kind) ? reasonAgainst(op) : std::nullopt) {
       return *reason;

@@ -8,6 +8,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopCustomOps.h"
 #include "top_dialect/IR/TopOps.h"
@@ -111,7 +112,7 @@ std::string reasonAgainst(Operation *op, Precision precision, const CalibrationT
 }
 
 bool isNarrowable(Operation *op) {
-  return isa_and_present<top::TopDialect>(op->getDialect()) &&
+  return isa_and_present<top::TopDialect>(op->getDialect()) && !top::appendsToState(op) &&
          !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp, top::CustomOp>(op) &&
          llvm::any_of(op->getResults(), isF32) && !top::isConstant(op->getResult(0));
 }

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/State.h"
 
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Sizes.h"
+#include "top_dialect/IR/TopOps.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -36,11 +38,48 @@ llvm::Error collect(StringRef kind, unsigned count, llvm::function_ref<Attribute
   return llvm::Error::success();
 }
 
+/// The growth of a state, an attribute of its argument.
+constexpr llvm::StringLiteral kGrowthAttr = "top.growth";
+
+void setGrowth(func::FuncOp function, unsigned argument, const Growth &growth) {
+  Builder builder(function.getContext());
+  function.setArgAttr(
+      argument, kGrowthAttr,
+      builder.getDictionaryAttr({{builder.getStringAttr("after"), growth.after.expression()},
+                                 {builder.getStringAttr("axis"), builder.getI64IntegerAttr(growth.axis)},
+                                 {builder.getStringAttr("before"), growth.before.expression()}}));
+}
+
+/// Returns the symbol that |size| is, or null.
+SizeSymbolAttr symbolOf(Dim size) {
+  llvm::SetVector<SizeSymbolAttr> symbols;
+  collectSymbols(size, symbols);
+  return symbols.size() == 1 && sameSize(size, sizeOf(symbols.front())) ? symbols.front() : SizeSymbolAttr();
+}
+
 llvm::Error verifyPair(func::FuncOp function, const State &state) {
   Type type = function.getArgumentTypes()[state.argument], result = function.getResultTypes()[state.result];
+  if (std::optional<Growth> growth = findGrowth(type, result)) {
+    int64_t capacity = growth->capacity(), added = maxOf(growth->after - growth->before);
+    if (minOf(growth->before) != 0) {
+      return fail("state '{0}' is empty before the first run, so the range of {1} must begin at 0 (--dims {1}=0..{2})",
+                  state.name, growth->name(), capacity);
+    }
+    if (added > capacity) {
+      return fail(
+          "state '{0}' has space for {1} indices, the range of {2}, but a run may append {3}; raise that range, or "
+          "lower the ranges of other dims (--dims)",
+          state.name, capacity, growth->name(), added);
+    }
+    return function.getArgAttr(state.argument, kInitialAttr)
+               ? fail("state '{0}' grows, so it cannot have the initial value '{1}'", state.name, kInitialAttr)
+               : llvm::Error::success();
+  }
   if (type != result) {
-    return fail("state '{0}' is {1} as argument and {2} as result; both must have the same type", state.name, type,
-                result);
+    return fail("state '{0}' is {1} as argument and {2} as result; both must have the same type, or all sizes but one "
+                "must be numbers (--dims batch=1) and this one the name of a dim before a run and that plus the new "
+                "indices after it",
+                state.name, type, result);
   }
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !Shape(tensor).isKnown()) {
@@ -73,6 +112,84 @@ bool isStateArgument(func::FuncOp function, unsigned argument) {
 }
 
 bool isStateResult(func::FuncOp function, unsigned result) { return bool(function.getResultAttr(result, kStateAttr)); }
+
+std::optional<Growth> findGrowth(Type argument, Type result) {
+  auto from = dyn_cast<RankedTensorType>(argument), to = dyn_cast<RankedTensorType>(result);
+  if (!from || !to || from.getRank() != to.getRank() || from.getElementType() != to.getElementType()) {
+    return std::nullopt;
+  }
+  std::optional<Growth> growth;
+  for (int64_t d = 0; d < from.getRank(); ++d) {
+    Dim before = Shape(from)[d], after = Shape(to)[d];
+    if (before.isKnown() && sameSize(before, after)) {
+      continue;
+    }
+    SizeSymbolAttr length = symbolOf(before);
+    llvm::SetVector<SizeSymbolAttr> added;
+    collectSymbols(after - before, added);
+    if (growth || !length || !after.isSymbolic() || minOf(after - before) < 0 || added.contains(length)) {
+      return std::nullopt;
+    }
+    growth = Growth{unsigned(d), before, after};
+  }
+  return growth;
+}
+
+std::optional<Growth> findGrowth(func::FuncOp function, unsigned argument) {
+  for (const State &state : listStates(function)) {
+    if (state.argument == argument) {
+      return findGrowth(function.getArgumentTypes()[argument], function.getResultTypes()[state.result]);
+    }
+  }
+  return std::nullopt;
+}
+
+llvm::DenseMap<SizeSymbolAttr, Dim> lengthsBelowCapacity(func::FuncOp function) {
+  llvm::DenseMap<SizeSymbolAttr, Dim> lengths;
+  for (const State &state : listStates(function)) {
+    if (std::optional<Growth> growth =
+            findGrowth(function.getArgumentTypes()[state.argument], function.getResultTypes()[state.result])) {
+      SizeSymbolAttr length = symbolOf(growth->before);
+      int64_t most = length.getMax() - maxOf(growth->after - growth->before);
+      lengths.try_emplace(
+          length, Dim::symbol(function.getContext(), length.getName(), 0, most, std::min(length.getLikely(), most)));
+    }
+  }
+  return lengths;
+}
+
+std::optional<Growth> getGrowth(func::FuncOp function, unsigned argument) {
+  auto stored = function.getArgAttrOfType<DictionaryAttr>(argument, kGrowthAttr);
+  if (!stored) {
+    return std::nullopt;
+  }
+  return Growth{unsigned(stored.getAs<IntegerAttr>("axis").getInt()), Dim(stored.getAs<SizeAttr>("before")),
+                Dim(stored.getAs<SizeAttr>("after"))};
+}
+
+bool appendsToState(Operation *op) {
+  auto argument = op->getNumOperands() > 1 ? dyn_cast<BlockArgument>(op->getOperand(0)) : BlockArgument();
+  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  return function && isa<ConcatOp>(op) && getGrowth(function, argument.getArgNumber());
+}
+
+llvm::Error recordGrowth(func::FuncOp function) {
+  llvm::DenseMap<Attribute, Attribute> lengths; // after a run, by that before it
+  for (const State &state : listStates(function)) {
+    std::optional<Growth> growth =
+        findGrowth(function.getArgumentTypes()[state.argument], function.getResultTypes()[state.result]);
+    if (!growth) {
+      continue;
+    }
+    auto [known, isNew] = lengths.try_emplace(growth->before.expression(), growth->after.expression());
+    if (!isNew && known->second != growth->after.expression()) {
+      return fail("state '{0}' has the length {1} after a run, but another one with its length {2} does not",
+                  state.name, toText(growth->after), toText(growth->before));
+    }
+    setGrowth(function, state.argument, *growth);
+  }
+  return llvm::Error::success();
+}
 
 void addState(func::FuncOp function, const State &state) {
   auto name = StringAttr::get(function.getContext(), state.name);

@@ -106,9 +106,9 @@ std::vector<StatePair> findStatePairs(func::FuncOp function) {
   for (auto [i, input] : llvm::enumerate(inputs)) {
     llvm::StringSet<> wanted = successorsOf(input);
     for (auto [k, output] : llvm::enumerate(outputs)) {
-      Type type = function.getArgumentTypes()[i];
-      bool isEqual = type == function.getResultTypes()[k] && Shape(cast<RankedTensorType>(type)).isKnown();
-      if (isEqual && input != output && wanted.contains(output)) {
+      Type type = function.getArgumentTypes()[i], result = function.getResultTypes()[k];
+      bool fits = (type == result && Shape(cast<RankedTensorType>(type)).isKnown()) || findGrowth(type, result);
+      if (fits && input != output && wanted.contains(output)) {
         partners[i].push_back(unsigned(k));
         ++claims[k];
       }

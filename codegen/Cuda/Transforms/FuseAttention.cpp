@@ -181,7 +181,7 @@ private:
     OpBuilder builder(last);
     auto made = device::AttentionOp::create(builder, op.getLoc(), result, operands[0], operands[1], operands[2],
                                             op.getMask(), op.getScaleAttr(), builder.getArrayAttr(views),
-                                            op.getLevelsAttr(), op.getValueScaleAttr());
+                                            op.getLevelsAttr(), op.getValueScaleAttr(), /*keys=*/nullptr);
     top::setZeroMaskedRows(made, top::zeroesMaskedRows(op));
     Value value = made.getY(), old = last->getResult(0);
     top::copyNames(last, made);

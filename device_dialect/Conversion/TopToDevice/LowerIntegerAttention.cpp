@@ -30,9 +30,10 @@ void lowerIntegerAttention(PatternRewriter &rewriter, Operation *attention) {
   Lowering lower(rewriter, op);
   rewriter.setInsertionPoint(op);
   double scale = factors[0].scaling.scale * factors[1].scaling.scale * op.getScale().convertToDouble();
-  auto lowered = AttentionOp::create(rewriter, lower.loc, op.getY().getType(), factors[0].values, factors[1].values,
-                                     factors[2].values, op.getMask(), APFloat(scale), /*views=*/nullptr,
-                                     op.getLevelsAttr(), rewriter.getF64FloatAttr(factors[2].scaling.scale));
+  auto lowered =
+      AttentionOp::create(rewriter, lower.loc, op.getY().getType(), factors[0].values, factors[1].values,
+                          factors[2].values, op.getMask(), APFloat(scale), /*views=*/nullptr, op.getLevelsAttr(),
+                          rewriter.getF64FloatAttr(factors[2].scaling.scale), /*keys=*/nullptr);
   top::setZeroMaskedRows(lowered, top::zeroesMaskedRows(op));
   (void)lower.replace(lowered.getY());
 }

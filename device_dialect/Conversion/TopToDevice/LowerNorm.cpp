@@ -162,7 +162,7 @@ struct LowerAttentionOp : OpRewritePattern<top::AttentionOp> {
     Lowering lower(rewriter, op);
     auto lowered = AttentionOp::create(rewriter, lower.loc, op.getY().getType(), op.getQ(), op.getK(), op.getV(),
                                        op.getMask(), op.getScale(), /*views=*/nullptr, /*levels=*/nullptr,
-                                       /*valueScale=*/nullptr);
+                                       /*valueScale=*/nullptr, /*keys=*/nullptr);
     top::setZeroMaskedRows(lowered, top::zeroesMaskedRows(op));
     return lower.replace(lowered.getY());
   }

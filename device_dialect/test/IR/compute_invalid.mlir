@@ -311,6 +311,14 @@ func.func @attention_c4(%q: tensor<2x3x4xf32>) -> tensor<2x4x3xf32> {
 
 // -----
 
+func.func @attention_c9(%q: tensor<2x3x4xf32>, %k: tensor<2x8x4xf32>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{has keys = n + 6, allowed at most the rows of k and v, without views (attention_c9)}}
+  %y = device.attention %q, %k, %k {scale = 1.0, keys = #top.size<n[0:3] + 6>} : (tensor<2x3x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
 func.func @attention_c5_count(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
   // expected-error @+1 {{has 0 views, allowed 4 of tensors of f32, f16, bf16 or i8 whose dims are known (attention_c5)}}
   %y = device.attention %q, %q, %q {scale = 1.0, views = []} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>

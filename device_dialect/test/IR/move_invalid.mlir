@@ -161,6 +161,30 @@ func.func @gather_nd_c3(%x: tensor<4x5xf32>, %i: tensor<3x1xi64>) -> tensor<3xf3
 
 // -----
 
+func.func @insert_c1(%x: tensor<4x5xf32>, %u: tensor<4x2xf32>) -> tensor<4x5xf32> {
+  // expected-error @+1 {{axis 2 is outside 0..1 (insert_c1)}}
+  %y = device.insert %x, %u {axis = 2, offset = #top.size<n[0:3]>} : (tensor<4x5xf32>, tensor<4x2xf32>) -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}
+
+// -----
+
+func.func @insert_c2(%x: tensor<4x5xf32>, %u: tensor<3x2xf32>) -> tensor<4x5xf32> {
+  // expected-error @+1 {{updates has dims 3x2, expected 4x2 (insert_c2)}}
+  %y = device.insert %x, %u {axis = 1, offset = #top.size<n[0:3]>} : (tensor<4x5xf32>, tensor<3x2xf32>) -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}
+
+// -----
+
+func.func @insert_c3(%x: tensor<4x5xf32>, %u: tensor<4x2xf16>) -> tensor<4x5xf32> {
+  // expected-error @+1 {{writes 'f16' into 'f32' (insert_c3)}}
+  %y = device.insert %x, %u {axis = 1, offset = #top.size<n[0:3]>} : (tensor<4x5xf32>, tensor<4x2xf16>) -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}
+
+// -----
+
 func.func @scatter_c1(%x: tensor<4x5xf32>, %i: tensor<4x2xi64>, %u: tensor<4x2xf32>) -> tensor<4x5xf32> {
   // expected-error @+1 {{axis 3 is outside 0..1 (scatter_c1)}}
   %y = device.scatter %x, %i, %u {axis = 3} : (tensor<4x5xf32>, tensor<4x2xi64>, tensor<4x2xf32>) -> tensor<4x5xf32>
