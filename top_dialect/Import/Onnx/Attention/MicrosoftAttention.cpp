@@ -233,17 +233,13 @@ public:
     if (n.failed() || !requireStaticInputs(n)) {
       return;
     }
-    Ints total = n.constantInts(6, "total_sequence_length");
+    sharesBuffers = n.hasInput(3) && !getConstantInts(n.input(6));
+    Ints total = sharesBuffers ? Ints{NodeImporter::dim(n.input(3), 2)} : n.constantInts(6, "total_sequence_length");
     if (n.failed() || !readOperands() || total.size() != 1) {
       return;
     }
     tokens = total.front();
-    int64_t queries = NodeImporter::dim(a.q, 2);
-    mlir::Type i64 = n.b.getI64Type();
-    ends = n.create<AddOp>(n.cast(n.reshape(n.input(5), {batch}), i64), n.scalar(i64, 1));
-    bool isFirst = tokens == queries;
-    starts = isFirst ? n.create<MulOp>(ends, n.scalar(i64, 0))
-                     : n.create<SubOp>(ends, n.scalar(i64, static_cast<double>(queries)));
+    findPlaces();
     normalise();
     rotate();
     a.k = extend(n.optionalInput(3), a.k);
@@ -261,6 +257,20 @@ public:
   }
 
 private:
+  /// Sets |starts| and |ends|. In the first call, all sequences start at 0, even if they end before the last query.
+  void findPlaces() {
+    int64_t queries = NodeImporter::dim(a.q, 2);
+    mlir::Type i64 = n.b.getI64Type();
+    ends = n.create<AddOp>(n.cast(n.reshape(n.input(5), {batch}), i64), n.scalar(i64, 1));
+    Value count = n.scalar(i64, static_cast<double>(queries)), zeros = n.create<MulOp>(ends, n.scalar(i64, 0));
+    starts = !sharesBuffers && tokens == queries ? zeros : n.create<SubOp>(ends, count);
+    if (sharesBuffers) {
+      Value isFirst =
+          n.create<CompareOp>(n.reshape(n.cast(n.input(6), i64), {1}), n.reshape(count, {1}), CompareKind::eq);
+      starts = n.create<WhereOp>(isFirst, zeros, starts);
+    }
+  }
+
   void reject() {
     n.allowOnly({"causal", "do_rotary", "k_norm_epsilon", "k_quant_type", "kv_cache_bit_width", "kv_num_heads",
                  "local_window_size", "num_heads", "q_norm_epsilon", "qk_norm_epsilon", "qk_output",
@@ -335,7 +345,8 @@ private:
     a.k = makeRotary(n, a.k, cos, sin, dims, interleaved);
   }
 
-  /// Returns |past| with |rows| written from index |starts| of each batch entry on, and zeros after them.
+  /// Returns |past| with |rows| written from index |starts| of each batch entry on. If past and present share a buffer,
+  /// its size is the largest number of tokens and the rest does not change; otherwise there are zeros after the tokens.
   Value extend(Value past, Value rows) {
     int64_t count = NodeImporter::dim(rows, 2), old = past ? NodeImporter::dim(past, 2) : 0;
     int64_t size = std::max(old, tokens);
@@ -346,8 +357,8 @@ private:
     Value places = n.reshape(positionsFrom(starts, count), {batch, 1, count, 1});
     places = n.create<ExpandOp>(places, Value(), Ints(NodeImporter::shape(rows)));
     Value extended = n.create<ScatterElementsOp>(cache, places, rows, 2, ScatterReduction::none);
-    if (batch == 1 && size == tokens) {
-      return extended; // the cache has no space after the tokens
+    if (sharesBuffers || (batch == 1 && size == tokens)) {
+      return extended; // the cache has no space after the tokens, or keeps what is there
     }
     Ints numbers(size);
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -391,6 +402,7 @@ private:
   Attention a;
   Value starts, ends; ///< the number of tokens of each batch entry before and after the call, i64 [B]
   int64_t heads = 0, keyHeads = 0, batch = 0, tokens = 0;
+  bool sharesBuffers = false; ///< the number of tokens, at most the size of past, is known at run time only
 };
 
 void groupQueryAttention(NodeImporter &n) { GroupQuery(n).run(); }
