@@ -185,5 +185,5 @@ def _spec(tensor) -> InputSpec:
         tuple(tensor.max_shape),
         "float32" if tensor.scale is not None else "bfloat16" if tensor.type == "bf16" else str(tensor.dtype),
         Preprocess.from_fields(tensor.preprocess) if tensor.preprocess else None,
-        open_dims=tuple(d for d, size in enumerate(tensor.shape) if size is None),
+        open_dims=tuple(d for d, (size, most) in enumerate(zip(tensor.shape, tensor.max_shape)) if size != most),
     )

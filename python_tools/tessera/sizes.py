@@ -26,7 +26,7 @@ _OPS: dict[str, Callable[[int, int], int]] = {
 
 def free_sizes(stage: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the dim slots that the shapes of inputs bind."""
-    return [dim for dim in stage.get("dims", []) if not dim.get("terms")]
+    return [dim for dim in stage.get("dims", []) if not dim.get("terms") and dim.get("next", -1) < 0]
 
 
 def describe(dim: Mapping[str, Any]) -> str:
@@ -86,6 +86,10 @@ def evaluate(stage: Mapping[str, Any], sizes: Mapping[str, int], default: str = 
     for dim in stage.get("dims", []):
         if dim.get("terms"):
             values.append(_compute(dim["terms"], values))
+        elif dim.get("next", -1) >= 0:
+            # The length of states: after a run with these inputs, it is at most the capacity.
+            new = _compute(stage["dims"][dim["next"]]["terms"], [*values, 0])
+            values.append(sizes.get(dim["name"], {"min": 0, "likely": dim["likely"]}.get(default, dim["max"] - new)))
         else:
             given = dim["max"] if default == "likely" and dim["likely"] < 0 else dim[default]
             values.append(sizes.get(dim["name"], given))
@@ -106,8 +110,11 @@ def _compute(terms: list[dict[str, Any]], values: list[int]) -> int:
 
 
 def shape_at(tensor: Mapping[str, Any], values: list[int]) -> list[int]:
-    """Returns the shape of a tensor of the stage for the values of its dim slots."""
-    return [dim["value"] if dim["slot"] < 0 else values[dim["slot"]] for dim in tensor.get("shape", [])]
+    """Returns the shape of a tensor of the stage for the values of its dim slots, of a growing state that in use."""
+    shape = [dim["value"] if dim["slot"] < 0 else values[dim["slot"]] for dim in tensor.get("shape", [])]
+    if tensor.get("length", -1) >= 0:
+        shape[tensor["length_axis"]] = values[tensor["length"]]
+    return shape
 
 
 def shape_text(tensor: Mapping[str, Any], stage: Mapping[str, Any]) -> str:

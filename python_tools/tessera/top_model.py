@@ -23,15 +23,26 @@ from .safetensors_io import from_bfloat16, round_bfloat16
 @dataclass(frozen=True)
 class State:
     """An input whose value is, in every run but the first, that of an output in the run before. bytes: the first value,
-    None for zeros."""
+    None for zeros. growth: the dim along which the state grows, and its capacity; it is empty at first."""
 
     input: InputSpec
     output: InputSpec
     bytes: bytes | None = None
+    growth: tuple[int, int] | None = None
+
+    def describe(self) -> str:
+        """Returns text like "'h_in' float32[1, 4] = 'h_out' of the run before"."""
+        if self.growth is None:
+            return f"{self.input} = '{self.output.name}' of the run before"
+        axis, capacity = self.growth
+        full = self.input.at(tuple(capacity if i == axis else dim for i, dim in enumerate(self.input.shape)))
+        return f"{full} = '{self.output.name}' of the run before, grows along dim {axis}"
 
     def initial(self) -> np.ndarray:
         if self.bytes is None:
-            return np.zeros(self.input.shape, self.input.array_dtype)
+            grown = self.growth[0] if self.growth else None
+            shape = (0 if dim == grown else size for dim, size in enumerate(self.input.shape))
+            return np.zeros(tuple(shape), self.input.array_dtype)
         stored = "uint16" if self.input.dtype == "bfloat16" else self.input.dtype
         array = np.frombuffer(self.bytes, stored).reshape(self.input.shape)
         return from_bfloat16(array) if self.input.dtype == "bfloat16" else array
@@ -263,6 +274,7 @@ def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
                 _spec(entry),
                 by_state[entry["state"]],
                 base64.b64decode(entry["initial"]) if "initial" in entry else None,
+                (entry["growth"]["axis"], entry["growth"]["capacity"]) if "growth" in entry else None,
             )
             for entry in inputs
             if "state" in entry

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks with states compute what a loop over onnxruntime computes; more seeds: random_states.py."""
+"""Random networks with states and with caches that grow compute what a loop over onnxruntime computes; more seeds:
+random_states.py, random_caches.py.
+"""
 from __future__ import annotations
 
 import os
@@ -11,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import random_caches  # noqa: E402
 import random_states  # noqa: E402
 
 
@@ -35,3 +38,14 @@ def test_a_lost_state_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(rt.Net, "load_state", lambda net, saved: net.reset_state())
     assert "the restored states give other outputs" in random_states.run_seed(2, "x86-avx2")
+
+
+def test_random_caches() -> None:
+    assert not random_caches.run_seeds(range(6), os.cpu_count() or 1)
+
+
+def test_a_cache_that_keeps_its_length_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tessera.runtime as rt
+
+    monkeypatch.setattr(rt.Net, "set_state_length", lambda net, length, name=None: None)
+    assert "more do not fit" in random_caches.run_seed(2, "x86-avx2")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import wave
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Sequence
 
 import numpy as np
 import onnx
 import onnx.parser
+import onnxruntime
 import pytest
 from conftest import check, run_tool
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 SILERO, SPEECH = "data:models/rnn/silero_vad.onnx", "data:audio/test_16k.wav"
 NETWORK = """
@@ -189,3 +190,207 @@ def test_silero_over_a_minute(tmp_path: Path, need: Callable[[str], Path]) -> No
         speech.append(got[0, 0] > 0.5)
     assert len(speech) == 1875 and worst <= 1e-4
     assert abs(np.mean(speech) - 0.774) < 0.001
+
+
+def stories_inputs(tokens: Sequence[int], past: int) -> dict[str, np.ndarray]:
+    seq = len(tokens)
+    bias = np.triu(np.full((seq, past + seq), -1e9, np.float32), past + 1)
+    positions = np.arange(past, past + seq)[None]
+    return {"input_ids": np.array([tokens]), "position_ids": positions, "attention_bias": bias[None, None]}
+
+
+def test_caches_of_a_transformer(tmp_path: Path, need: Callable[[str], Path]) -> None:
+    """One file reads prompts of several lengths and continues token by token; the caches are states."""
+    import tessera.runtime as rt
+
+    source, mlir, path = need("data:models/llm/stories260k_kv.onnx"), tmp_path / "n_top.mlir", tmp_path / "n.bmodel"
+    dims = ("--dims", "batch=1,seq=1..64,past=0..256", "--state", "auto")
+    check(run_tool("tessera-compile", "import", "--onnx", source, "--output", mlir, *dims))
+    check(run_tool("tessera-compile", "deploy", "--mlir", mlir, "--output", path))
+    net = rt.load(str(path)).net()
+    golden = json.loads(need("data:golden/stories260k/greedy.json").read_text())["greedy_ids"]
+    session = onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    for prompt, count in ((golden[:1], 200), (golden[:5], 8), (golden[:17], 8), (golden[:64], 8)):
+        net.reset_state()
+        caches = {state.name: np.zeros((1, 4, 0, 8), np.float32) for state in net.states}
+        tokens, text = prompt, list(prompt)
+        for _ in range(count):
+            inputs = stories_inputs(tokens, len(text) - len(tokens))
+            wanted = dict(zip(names, session.run(names, {**inputs, **caches})))
+            caches = {name: wanted[name.replace("past_key_values", "present")] for name in caches}
+            logits = net(inputs)["logits"]
+            np.testing.assert_allclose(logits, wanted["logits"], rtol=1e-4, atol=1e-4)
+            tokens = [int(logits[0, -1].argmax())]
+            text += tokens
+        assert text[: len(golden)] == golden[: len(text)]
+    for name, cache in net.get_states().items():
+        np.testing.assert_allclose(cache, caches[name], rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a folder with a.bmodel and b.bmodel, of a network with the states `past`, of capacity 8, and `sum`."""
+    folder = tmp_path_factory.mktemp("cache")
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    cache (float[2,seq,4] x, float[2,past,4] past, float[2,1,4] sum)
+        => (float[2,1,4] y, float[2,total,4] present, float[2,1,4] next)
+    {
+      present = Concat<axis = 1>(past, x)
+      y = ReduceMax<axes = [1], keepdims = 1>(present)
+      next = Add(sum, y)
+    }
+    """
+    onnx.save(onnx.parser.parse_model(text), folder / "cache.onnx")
+    for name, capacity in (("a", 8), ("b", 9)):
+        dims = ("--dims", f"seq=1..5,past=0..{capacity}", "--state", "past=present,sum=next")
+        mlir = folder / f"{name}_top.mlir"
+        check(run_tool("tessera-compile", "import", "--onnx", folder / "cache.onnx", "--output", mlir, *dims))
+        check(run_tool("tessera-compile", "deploy", "--mlir", mlir, "--output", folder / f"{name}.bmodel"))
+    return folder
+
+
+def test_a_cache_beyond_its_capacity(cache: Path) -> None:
+    import tessera.runtime as rt
+
+    net = rt.load(str(cache / "a.bmodel")).net()
+    x = np.random.default_rng(3).normal(size=(2, 8, 4)).astype(np.float32)
+    net({"x": x[:, :5]})
+    before = net.get_states()
+    with pytest.raises(rt.Error, match="state 'past' holds 5 of at most 8 indices, and 4 more do not fit"):
+        net({"x": x[:, :4]})
+    after = net.get_states()
+    assert all(np.array_equal(before[name], after[name]) for name in ("past", "sum"))
+    assert np.array_equal(net({"x": x[:, 5:]})["y"], x.max(1, keepdims=True))
+    assert np.array_equal(net.get_states()["past"], x)
+
+
+def test_saved_caches(cache: Path) -> None:
+    import tessera.runtime as rt
+
+    a, other = rt.load(str(cache / "a.bmodel")), rt.load(str(cache / "b.bmodel")).net()
+    net, again = a.net(), a.net()
+    x = np.random.default_rng(3).normal(size=(2, 5, 4)).astype(np.float32)
+    empty = net.save_state()
+    net({"x": x})
+    saved = net.save_state()
+    assert len(saved) == len(empty) + x.nbytes
+    again({"x": -x[:, :3]})
+    with pytest.raises(rt.Error, match="of another model or stage"):
+        other.load_state(saved)
+    for length in (-1, 9, 6):  # at the end of the head
+        altered = saved[:32] + length.to_bytes(8, "little", signed=True) + saved[40:]
+        with pytest.raises(rt.Error, match="with its lengths"):
+            again.load_state(altered)
+    assert again.state_lengths == {"past": (3, 8)}
+    again.load_state(saved)
+    assert np.array_equal(again.get_states()["past"], x) and again.state_lengths == {"past": (5, 8)}
+
+
+def test_shorter_and_longer_caches(cache: Path) -> None:
+    import tessera.runtime as rt
+
+    net = rt.load(str(cache / "a.bmodel")).net()
+    x = np.random.default_rng(3).normal(size=(2, 5, 4)).astype(np.float32)
+    net({"x": x})
+    net.set_state_length(2)
+    assert np.array_equal(net.get_states()["past"], x[:, :2])
+    net.set_state_length(4, "past")
+    assert np.array_equal(net.get_states()["past"], np.concatenate([x[:, :2], np.zeros_like(x[:, :2])], 1))
+    net.set_states({"past": x[:, 1:4]})
+    assert np.array_equal(net({"x": x[:, :1]})["y"], x[:, :4].max(1, keepdims=True))
+    with pytest.raises(rt.Error, match="at most 8 indices, not 9"):
+        net.set_state_length(9)
+    net.reset_state()
+    assert net.state_lengths == {"past": (0, 8)} and not net.get_states()["sum"].any()
+
+
+@pytest.mark.parametrize(
+    "dims, message",
+    [
+        ("seq=1..5,past=1..8", "so the range of past must begin at 0"),
+        ("seq=1..5,past=0..4", "has space for 4 indices, the range of past, but a run may append 5"),
+    ],
+)
+def test_ranges_that_are_no_cache(cache: Path, dims: str, message: str) -> None:
+    flags = ("--dims", dims, "--state", "past=present", "--output", cache / "c_top.mlir")
+    result = run_tool("tessera-compile", "import", "--onnx", cache / "cache.onnx", *flags)
+    assert result.returncode == 2 and message in result.stdout + result.stderr
+
+
+def test_commands_take_caches(cache: Path) -> None:
+    flags = ("--dims", "seq=1..5,past=0..8", "--state", "past=present", "sum=next")
+    mlir, path = cache / "d_top.mlir", cache / "d.bmodel"
+    text = check(run_tool("model_transform", "--model_def", cache / "cache.onnx", "--mlir", mlir, *flags))
+    assert "'present' of the run before, grows along dim 1" in text
+    check(run_tool("model_deploy", "--mlir", mlir, "--model", path))
+    assert "'past' indices of dim 1 are in use" in check(run_tool("model_tool", "info", path))
+    assert "verdict: PASS" in check(run_tool("tessera", "run", cache / "cache.onnx", *flags))
+
+
+def test_chips_without_growing_states(cache: Path) -> None:
+    result = run_tool(
+        "tessera-compile", "deploy", "--mlir", cache / "a_top.mlir", "--output", "n", "--chip", "npu-base"
+    )
+    assert result.returncode == 4 and "supports only sizes that are numbers" in result.stdout + result.stderr
+
+
+def save_graph(path: Path, node: onnx.NodeProto, inputs: dict[str, list[int]], types: dict[str, int]) -> None:
+    """Saves a network of one node whose outputs have open shapes."""
+    values = [helper.make_tensor_value_info(n, types.get(n, TensorProto.FLOAT), shape) for n, shape in inputs.items()]
+    outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in node.output]
+    sum_of = helper.make_node("ReduceSum", [node.output[0]], ["y_sum"], keepdims=0)
+    outputs.append(helper.make_tensor_value_info("y_sum", TensorProto.FLOAT, []))
+    graph = helper.make_graph([node, sum_of], "g", values, outputs)
+    opsets = [helper.make_opsetid("", 24), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+
+
+def deploy_in_place(path: Path, scatters: int, states: str) -> object:
+    """Compiles with states and checks that so many scatters write into them."""
+    import tessera.runtime as rt
+
+    mlir, device = path.with_suffix(".mlir"), path.with_suffix(".device.mlir")
+    check(run_tool("tessera-compile", "import", "--onnx", path, "--output", mlir, "--state", states))
+    output = ("--output", path.with_suffix(".bmodel"), "--device-mlir", device)
+    check(run_tool("tessera-compile", "deploy", "--mlir", mlir, *output))
+    assert device.read_text().count("inPlace") == scatters
+    return rt.load(str(path.with_suffix(".bmodel"))).net()
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_tensor_scatter_writes_into_a_state(tmp_path: Path, mode: str) -> None:
+    node = helper.make_node("TensorScatter", ["past", "x", "at"], ["present"], axis=-2, mode=mode)
+    shapes = {"x": [2, 3, 2, 4], "at": [2], "past": [2, 3, 8, 4]}
+    save_graph(tmp_path / "n.onnx", node, shapes, {"at": TensorProto.INT64})
+    net = deploy_in_place(tmp_path / "n.onnx", 1, "past=present")
+    rng, now = np.random.default_rng(0), np.zeros(shapes["past"], np.float32)
+    for _ in range(9):
+        x = rng.normal(size=shapes["x"]).astype(np.float32)
+        at = rng.integers(0, 8 if mode == "circular" else 7, 2)
+        for batch in range(2):
+            now[batch][:, (at[batch] + np.arange(2)) % 8] = x[batch]
+        net({"x": x, "at": at})
+        assert np.array_equal(net.get_states()["past"], now)
+
+
+@pytest.mark.parametrize("new", [1, 3])
+def test_group_query_attention_shares_past_and_present(tmp_path: Path, new: int) -> None:
+    names = ["q", "k", "v", "past_key", "past_value", "seqlens", "total"]
+    outputs = ["y", "present_key", "present_value"]
+    heads = {"num_heads": 4, "kv_num_heads": 2}
+    node = helper.make_node("GroupQueryAttention", names, outputs, domain="com.microsoft", **heads)
+    shapes = dict(zip(names, ([1, new, 64], [1, new, 32], [1, new, 32], [1, 2, 12, 16], [1, 2, 12, 16], [1], [1])))
+    save_graph(tmp_path / "n.onnx", node, shapes, {"seqlens": TensorProto.INT32, "total": TensorProto.INT32})
+    net = deploy_in_place(tmp_path / "n.onnx", 2, "past_key=present_key,past_value=present_value")
+    session = onnxruntime.InferenceSession(str(tmp_path / "n.onnx"), providers=["CPUExecutionProvider"])
+    rng, past = np.random.default_rng(0), {n: np.zeros(shapes[n], np.float32) for n in ("past_key", "past_value")}
+    for total in range(new, 13, new):
+        inputs = {n: rng.normal(size=shapes[n]).astype(np.float32) for n in "qkv"}
+        inputs["seqlens"], inputs["total"] = np.array([total - 1], np.int32), np.array([total], np.int32)
+        y, *present = session.run(outputs, {**inputs, **past})
+        past = dict(zip(past, present))
+        np.testing.assert_allclose(net(inputs)["y"], y, rtol=1e-5, atol=1e-5)
+        for name, state in net.get_states().items():
+            np.testing.assert_allclose(state[:, :, :total], past[name][:, :, :total], rtol=1e-6, atol=1e-6)

@@ -148,6 +148,9 @@ def say_tensors(context: Context, stage: dict[str, Any]) -> None:
         for slot in slots:
             tensor = tensors[slot]
             note = f"'{tensor['onnx_names'][0]}' of the run before" if slot in states and tensor["onnx_names"] else ""
+            if tensor.get("length", -1) >= 0:
+                length = stage["dims"][tensor["length"]]
+                note += f"; '{length['name']}' indices of dim {tensor['length_axis']} are in use"
             if tensor.get("preprocess"):
                 note = Preprocess.from_json(tensor["preprocess"]).describe()
             if quant := tensor.get("quant"):

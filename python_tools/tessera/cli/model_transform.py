@@ -225,8 +225,7 @@ def _describe(report: Report, model: TopModel, fixed: dict[str, np.ndarray], can
         report.say(f"fixed    {', '.join(f'{key} = {value.tolist()}' for key, value in fixed.items())}")
     report.say(f"outputs  {', '.join(map(str, model.outputs))}")
     if model.states:
-        pairs = (f"{state.input} = '{state.output.name}' of the run before" for state in model.states)
-        report.say(f"states   {', '.join(pairs)}")
+        report.say(f"states   {', '.join(state.describe() for state in model.states)}")
     if candidates:
         report.say(
             f"{len(candidates)} input(s) look like states that the model could keep between runs; to make them states, "
