@@ -78,7 +78,8 @@ TEST(Stages, ErrorsTellTheShapesThereAre) {
   Model model = openWritten(test, "stages-errors.bmodel");
   Net net(model);
   EXPECT_EQ(messageOf([&] { net.setShape("x", {3, 7}); }, BMRT_INVALID_ARGUMENT),
-            "no stage of the net takes inputs of 3x7; there are 1x1024 (x86); 2x256 (x86); 1x1024 (other)");
+            "no stage of the net takes inputs of 3x7: dimension 0 of input 'x' is 3, at most 2 is possible; there are "
+            "1x1024 (x86); 2x256 (x86); 1x1024 (other)");
   EXPECT_NE(messageOf([&] { net.setShape("x", {2, 1024}); }, BMRT_UNSUPPORTED).find("cannot run here"),
             std::string::npos);
   EXPECT_EQ(net.stage(), 0u) << "an error moved the context";
@@ -114,7 +115,8 @@ TEST(Stages, OtherInputsKeepTheirShapesIfTheyCan) {
   TwoInputs test;
   Net net(openWritten(test, "stages-inputs.bmodel"));
   EXPECT_EQ(messageOf([&] { net.setShape("w", {7, 7}); }, BMRT_INVALID_ARGUMENT),
-            "no stage of the net takes inputs of w=7x7; there are x=1x1024,w=1x1024 (x86); x=2x256,w=2x256 (x86); "
+            "no stage of the net takes inputs of w=7x7: dimension 0 of input 'w' is 7, at most 2 is possible; there "
+            "are x=1x1024,w=1x1024 (x86); x=2x256,w=2x256 (x86); "
             "x=2x256,w=1x1024 (x86)");
   net.setShape("x", {2, 256});
   EXPECT_EQ(net.stage(), 2u);

@@ -182,9 +182,9 @@ class Network:
         reduction = self.pick("none", "add", "mul")
         if self.random.randrange(2):
             updates = self.input(places)
-            draw = lambda r, sizes: r.permutation(  # noqa: E731
-                np.arange(1000)
-            )[: sizes.get(str(rows), rows)][:, None] % sizes.get(str(shape[0]), shape[0])
+            draw = lambda r, sizes: r.permutation(np.arange(1000))[: sizes.get(str(rows), rows)][  # noqa: E731
+                :, None
+            ] % sizes.get(str(shape[0]), shape[0])
             if reduction == "none":
                 reduction = "add"  # the order of equal places is not defined
             index = self.input((rows, 1), lambda r, s: np.asarray(draw(r, s), np.int64), np.int64)  # type: ignore
@@ -236,6 +236,7 @@ class Network:
         x = self.input((steps, batch, inputs))  # type: ignore[arg-type]
         names = [x, *(self.constant(w, np.float32) for w in weights), self.constant(bias, np.float32)]
         if self.random.randrange(2):
+
             def lengths(r: np.random.Generator, sizes: Sizes) -> np.ndarray:
                 most = int(sizes.get(str(steps), steps))  # type: ignore[arg-type]
                 return r.integers(1, most + 1, sizes.get(str(batch), batch)).astype(np.int32)  # type: ignore

@@ -40,10 +40,7 @@ def compile_open(network: Path, folder: Path, dims: str) -> Path:
 
 @pytest.mark.parametrize(
     "name, dims, sizes",
-    [
-        ("det", f"{D}.0=1..2,{D}.1=32..640:32,{D}.2=32..640:32", DETECTED),
-        ("rec", f"{D}.0=1..2,{D}.1=32..640", READ),
-    ],
+    [("det", f"{D}.0=1..2,{D}.1=32..640:32,{D}.2=32..640:32", DETECTED), ("rec", f"{D}.0=1..2,{D}.1=32..640", READ)],
 )
 def test_text_recognition(name: str, dims: str, sizes: tuple[tuple[int, int, int], ...], tmp_path: Path) -> None:
     """PP-OCRv6 finds and reads text in pictures of any size."""

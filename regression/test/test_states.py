@@ -281,7 +281,7 @@ def test_saved_caches(cache: Path) -> None:
         other.load_state(saved)
     for length in (-1, 9, 6):  # at the end of the head
         altered = saved[:32] + length.to_bytes(8, "little", signed=True) + saved[40:]
-        with pytest.raises(rt.Error, match="with its lengths"):
+        with pytest.raises(rt.Error, match="the stage's has"):
             again.load_state(altered)
     assert again.state_lengths == {"past": (3, 8)}
     again.load_state(saved)

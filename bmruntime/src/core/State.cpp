@@ -234,8 +234,7 @@ bmrt_code_t StageContext::loadState(const char *saved, uint64_t bytes, bmrt_stat
   const uint64_t wanted = bytesForLengths(lengths.data());
   if (head.bytes != bytes || bytes != wanted) {
     return BMRT_FAIL(status, INVALID_ARGUMENT,
-                     "the saved state has %" PRIu64 " bytes and says that it has %" PRIu64
-                     "; with its lengths the stage's has %" PRIu64,
+                     "the saved state has %" PRIu64 " bytes and says that it has %" PRIu64 "; the stage's has %" PRIu64,
                      bytes, head.bytes, wanted);
   }
   for (uint32_t i = 0; i < lengthSlots.size(); ++i) {

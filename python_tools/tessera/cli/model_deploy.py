@@ -112,8 +112,8 @@ def _deploy_stages(
             step.note = (
                 f"{output.stat().st_size / 1e6:.2f} MB of {sum(file.stat().st_size for file in files) / 1e6:.2f} MB"
             )
-    for stage in info:
-        del stage["bmodel"]
+    for each in info:
+        del each["bmodel"]
     context.result["model"] = {
         "bmodel": args.model,
         "bytes": output.stat().st_size,
