@@ -89,7 +89,9 @@ def evaluate(stage: Mapping[str, Any], sizes: Mapping[str, int], default: str = 
         elif dim.get("next", -1) >= 0:
             # The length of states: after a run with these inputs, it is at most the capacity.
             new = _compute(stage["dims"][dim["next"]]["terms"], [*values, 0])
-            values.append(sizes.get(dim["name"], {"min": 0, "likely": dim["likely"]}.get(default, dim["max"] - new)))
+            longest = dim["max"] - new
+            usual = {"min": 0, "likely": min(dim["likely"], longest)}.get(default, longest)
+            values.append(sizes.get(dim["name"], usual))
         else:
             given = dim["max"] if default == "likely" and dim["likely"] < 0 else dim[default]
             values.append(sizes.get(dim["name"], given))

@@ -53,6 +53,16 @@ def test_derived_sizes() -> None:
     assert shape_text(TENSOR, STAGE) == "batch*h0 + 1x4" and shape_text({}, STAGE) == "scalar"
 
 
+def test_length_of_states() -> None:
+    """After a run, states hold at most their capacity."""
+    seq = {"name": "seq", "min": 1, "max": 64, "divisor": 1, "likely": 64}
+    past = {"name": "past", "min": 0, "max": 192, "divisor": 1, "likely": 192, "next": 2}
+    terms = [{"op": "Slot", "value": 1}, {"op": "Slot", "value": 0}, {"op": "Add", "value": 0}]
+    stage = {"dims": [seq, past, {"name": "past + seq", "min": 1, "max": 192, "divisor": 1, "terms": terms}]}
+    assert evaluate(stage, {}) == evaluate(stage, {}, "likely") == [64, 128, 192]
+    assert evaluate(stage, {}, "min") == [1, 0, 1] and evaluate(stage, {"seq": 2}) == [2, 190, 192]
+
+
 def test_at_of_several_stages() -> None:
     def bucket(least: int, most: int) -> dict[str, list[dict[str, object]]]:
         return {"dims": [{"name": "batch", "min": least, "max": most, "divisor": 1, "likely": -1}]}
