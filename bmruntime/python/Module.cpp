@@ -462,10 +462,21 @@ private:
   py::list bindOutputs(std::deque<Buffer> &targets) {
     py::list arrays;
     for (const bmrt_tensor_info_t &info : net.outputs()) {
+      const uint32_t index = uint32_t(arrays.size());
+      const auto allocate = [&](const int64_t *shape) {
+        const py::buffer array = allocator(numpyName(info.dtype), shapeOf(info, shape));
+        targets.emplace_back(array, /*writable=*/true);
+        return array;
+      };
+      const auto data = [&] { return targets.back().info.ptr; };
       const bool isKnown = std::all_of(info.shape, info.shape + info.rank, [](int64_t size) { return size >= 0; });
-      const py::buffer array = allocator(numpyName(info.dtype), shapeOf(info, isKnown ? info.shape : info.max_shape));
-      const Buffer &target = targets.emplace_back(array, /*writable=*/true);
-      bmrt::check(bmrt_context_bind_output, net.get(), uint32_t(arrays.size()), target.info.ptr, target.bytes());
+      py::buffer array = allocate(isKnown ? info.shape : info.max_shape);
+      // The shape of an output whose size a run computes is that of the last run; the next one needs the largest.
+      if (bmrt_context_bind_output(net.get(), index, data(), targets.back().bytes(), nullptr) != BMRT_OK) {
+        targets.pop_back();
+        array = allocate(info.max_shape);
+        bmrt::check(bmrt_context_bind_output, net.get(), index, data(), targets.back().bytes());
+      }
       arrays.append(array);
     }
     return arrays;

@@ -127,7 +127,8 @@ std::optional<Growth> findGrowth(Type argument, Type result) {
     SizeSymbolAttr length = symbolOf(before);
     llvm::SetVector<SizeSymbolAttr> added;
     collectSymbols(after - before, added);
-    if (growth || !length || !after.isSymbolic() || minOf(after - before) < 0 || added.contains(length)) {
+    bool grows = minOf(after - before) >= 0 && maxOf(after - before) > 0;
+    if (growth || !length || !after.isSymbolic() || !grows || added.contains(length)) {
       return std::nullopt;
     }
     growth = Growth{unsigned(d), before, after};

@@ -3,6 +3,7 @@
 #include "SizeCheck.h"
 
 #include "Count.h"
+#include "TensorInfo.h"
 #include "bmrt/bmrt.h"
 
 #include <cinttypes>
@@ -99,8 +100,11 @@ bool usesStepDims(const StageProgram &program, uint32_t tensor) {
   return usesStepDims(program, *program.def->tensors()->Get(tensor));
 }
 
-/// Returns true if two tensors have the same dims in every run.
-bool haveSameDims(const TensorDef &a, const TensorDef &b) {
+/// Returns true if two tensors are known to have the same size in every run.
+bool haveSameSize(const TensorDef &a, const TensorDef &b) {
+  if (isKnown(a, nullptr) && isKnown(b, nullptr)) {
+    return true; // compared when the file is opened
+  }
   bool isSame = count(a.shape()) == count(b.shape());
   for (uint32_t i = 0; isSame && i < count(a.shape()); ++i) {
     const Dim &dim = *a.shape()->Get(i), &other = *b.shape()->Get(i);
@@ -126,7 +130,7 @@ bool bmrt::core::usesStepDims(const StageProgram &program, const StepDef &step) 
   if (!launch) { // a branch copies between tensors that have the same size only when it is taken
     return copy &&
            (::usesStepDims(program, copy->from()) || ::usesStepDims(program, copy->to()) ||
-            !haveSameDims(*program.def->tensors()->Get(copy->from()), *program.def->tensors()->Get(copy->to())));
+            !haveSameSize(*program.def->tensors()->Get(copy->from()), *program.def->tensors()->Get(copy->to())));
   }
   bool found = isSetByStep(program, launch->tile_count_slot());
   for (uint32_t i = 0; i < count(launch->dims()); ++i) {
