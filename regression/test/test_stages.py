@@ -327,8 +327,8 @@ def test_the_runtime_tells_what_shapes_there_are(tmp_path: Path) -> None:
     ]
     with pytest.raises(
         runtime.Error,
-        match=r"no stage of the net takes inputs of 3x3x8x8; there are 1x3x8x8 \(npu-base\); 2x3x8x8 \(npu-base\); "
-        r"1x3x8x8 \(x86-v2\)",
+        match=r"no stage of the net takes inputs of 3x3x8x8: dimension 0 of input 'x' is 3, at most 2 is possible; "
+        r"there are 1x3x8x8 \(npu-base\); 2x3x8x8 \(npu-base\); 1x3x8x8 \(x86-v2\)",
     ):
         united({"x": np.zeros((3, 3, 8, 8), np.float32)})
     assert (
