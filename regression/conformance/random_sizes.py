@@ -54,10 +54,7 @@ def run_at_sizes(bmodel: Path, given: Sequence[Arrays], outside: Arrays) -> list
                 try:
                     outputs = {name: np.array(array) for name, array in net(placed).items()}
                 except ValueError as error:
-                    if not re.search(
-                        "dimension [0-9]+ .* of input|of the net becomes|the model takes|no stage of the net takes",
-                        str(error),
-                    ):
+                    if not re.search(NO_SUCH_SIZES, str(error)):
                         raise
                     outputs = {}
                 for name, array in outputs.items():
