@@ -215,10 +215,14 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
 
 
 def run_seeds(
-    seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None
+    seeds: Sequence[int],
+    jobs: int,
+    isa: str | None = None,
+    keep: Path | None = None,
+    run: Callable[[int, str, Path | None], str] = run_seed,
 ) -> tuple[list[str], int]:
-    """Returns the faults of many seeds, and how many networks were rejected."""
-    texts = list(filter(None, random_graphs.map_seeds(run_seed, random_sizes.VARIANTS, seeds, jobs, isa, keep)))
+    """Returns the faults that `run` finds in the networks of many seeds, and how many networks were rejected."""
+    texts = list(filter(None, random_graphs.map_seeds(run, random_sizes.VARIANTS, seeds, jobs, isa, keep)))
     faults = [text for text in texts if f"{random_sizes.REJECTED}:" not in text]
     return faults, len(texts) - len(faults)
 

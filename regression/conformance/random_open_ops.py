@@ -6,6 +6,7 @@ computed from sizes, or inputs of the run. One compile, then runs at several siz
 """
 from __future__ import annotations
 
+import functools
 import random
 import sys
 from pathlib import Path
@@ -352,13 +353,7 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     return fault and f"{OPERATORS[seed % len(OPERATORS)]} on {isa}, {fault}"
 
 
-def run_seeds(
-    seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None
-) -> tuple[list[str], int]:
-    """Returns the faults of many seeds, and how many networks were rejected."""
-    texts = list(filter(None, random_graphs.map_seeds(run_seed, random_sizes.VARIANTS, seeds, jobs, isa, keep)))
-    faults = [text for text in texts if f"{random_sizes.REJECTED}:" not in text]
-    return faults, len(texts) - len(faults)
+run_seeds = functools.partial(random_data_sizes.run_seeds, run=run_seed)
 
 
 if __name__ == "__main__":

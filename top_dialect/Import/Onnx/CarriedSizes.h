@@ -18,7 +18,8 @@ public:
   /// |trips|: the trip count; null without one.
   PassLimit(NodeImporter &n, mlir::Value trips) : n(n), trips(trips) {}
 
-  /// Returns the number of passes if only the trip count ends the loop; unknown if it is no size.
+  /// Returns the trip count as a size, which is the number of passes unless a condition ends the loop earlier. Returns
+  /// an unknown size if there is no trip count, or if it is computed in a way that sizes cannot express.
   Dim count();
   /// Returns the largest number of passes, INT64_MAX without a limit. Declares a range for the trip count if that is
   /// what limits it.
