@@ -63,10 +63,10 @@ private:
   }
 
   void emitPlanes() {
-    int64_t planes = numElements(Shape(y).dropBack(2));
+    Dim planes = countElements(Shape(y).dropBack(2));
     // With few planes the result's rows are split too. If columns come first, each split resizes all rows again.
     int64_t most = stretchesFirst() ? rowsOut() / std::max<int64_t>(1, 4 * rowsIn()) : rowsOut() / 8;
-    int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, most));
+    int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, likelyOf(planes)), 1, std::max<int64_t>(1, most));
     parts = rowsOut() * widthOut() < 16384 ? 1 : parts;
     lanes = 2 * kb.target.lanes(32);
     kb.setScratchBytes(planeScratch());
@@ -155,13 +155,14 @@ private:
   // All other cases, vector by vector
 
   void emitItems() {
-    SmallVector<int64_t> sizes(Shape(y).values());
-    int64_t extent = sizes[laneDim];
-    sizes[laneDim] = llvm::divideCeil(extent, lanes);
-    forItems(kb, ShapedType::getNumElements(sizes), lanes * allTaps(), 16384, [&](Value item) {
+    SmallVector<Dim> sizes = Shape(y).dims();
+    Dim extent = sizes[laneDim];
+    sizes[laneDim] = ceilDiv(extent, lanes);
+    bool isWhole = extent.isKnown() && extent.value() % lanes == 0;
+    forItems(kb, multiply(sizes), lanes * allTaps(), 16384, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, sizes);
       at[laneDim] = kb.mul(at[laneDim], lanes);
-      mask = extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
+      mask = isWhole ? Value() : kb.maskBelow(lanes, kb.sub(kb.index(extent), at[laneDim]));
       sum = Value();
       overTaps(0, at, kb.constant(0), Value(), Value());
       // Padding lanes of a block are zero in x, and so is any combination of them.
@@ -241,6 +242,14 @@ private:
 };
 
 struct ResizeModel : KernelInterface::ExternalModel<ResizeModel, device::ResizeOp> {
+  /// Dims that are not resized may have any size.
+  bool acceptsOpenSizes(Operation *op) const {
+    Shape x(op->getOperand(0)), y(op->getResult(0));
+    ArrayRef<int64_t> axes = cast<device::ResizeOp>(op).getAxes();
+    return llvm::all_of(llvm::seq<int64_t>(0, x.rank()), [&](int64_t d) {
+      return llvm::is_contained(axes, d) ? x[d].isKnown() && y[d].isKnown() : sameSize(x[d], y[d]);
+    });
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto resize = cast<device::ResizeOp>(op);
     bool blocked = device::isBlocked(kb.operandType(0));

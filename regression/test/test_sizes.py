@@ -84,6 +84,21 @@ def concatenation() -> Nodes:
     }
 
 
+def resizes() -> Nodes:
+    """Resizes of pictures of one size, in every mode: their number alone is open."""
+    nodes = [
+        helper.make_node("Resize", ["x", "", "twice"], ["a"], mode="linear"),
+        helper.make_node("Conv", ["a", "w0"], ["b"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Resize", ["b", "", "more"], ["c"], mode="nearest"),
+        helper.make_node("Resize", ["c", "", "half"], ["d"], mode="cubic"),
+        helper.make_node("Conv", ["d", "w1"], ["e"], kernel_shape=[1, 1]),
+        helper.make_node("Resize", ["e", "", "twice"], ["y"], mode="linear"),
+    ]
+    factors = {"twice": 2, "more": 1.5, "half": 0.5}
+    constants = {name: np.array([1, 1, factor, factor], np.float32) for name, factor in factors.items()}
+    return nodes, {"w0": weights(16, 3, 3, 3), "w1": weights(5, 16, 1, 1), **constants}
+
+
 def pyramid() -> Nodes:
     """Levels of an image that are resized, pooled and added."""
 
@@ -121,6 +136,7 @@ NETWORKS: dict[str, tuple[Callable[[], Nodes], list[int | str], int]] = {
     "relu_add": (relu_add, ["batch", 3, 8, 8], 4),
     "convolutions": (convolutions, ["batch", 3, 18, 18], 2),
     "concatenation": (concatenation, ["batch", 5, 3], 3),
+    "resizes": (resizes, ["batch", 3, 8, 8], 4),
 }
 
 
