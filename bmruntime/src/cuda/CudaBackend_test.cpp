@@ -344,6 +344,23 @@ TEST(CudaBackend, CopiesReturnBeforeTheyAreDone) {
   bmrt_backend.release(gpu.device, there);
 }
 
+TEST(CudaBackend, CopiesOfTheSameHostMemoryKeepTheirOrder) {
+  Gpu gpu;
+  Job job(gpu);
+  uint32_t result = 0, between = 0, end = 0;
+  ASSERT_EQ(job.run(1, result), BMRT_OK) << job.message();
+  auto copy = [&](bmrt_copy_t direction, void *to, const void *from) {
+    ASSERT_EQ(bmrt_backend.copy(job.queue, direction, to, from, sizeof end, &job.status), BMRT_OK) << job.message();
+  };
+  // Through the host and back to the chip without a wait, as a loop does with a value that it carries.
+  copy(BMRT_COPY_FROM_CHIP, &between, job.tensors[1]);
+  copy(BMRT_COPY_TO_CHIP, job.tensors[0], &between);
+  copy(BMRT_COPY_FROM_CHIP, &end, job.tensors[0]);
+  ASSERT_EQ(bmrt_backend.wait(job.queue, nullptr, &job.status), BMRT_OK) << job.message();
+  EXPECT_EQ(between, 2u);
+  EXPECT_EQ(end, 2u);
+}
+
 TEST(CudaBackend, PinnedMemoryIsReadInPlace) {
   Gpu gpu;
   Job job(gpu);

@@ -207,13 +207,27 @@ void bmrt::cuda::destroyQueue(bmrt_queue_t *queue) {
   delete queue;
 }
 
+/// Waits for the queue and delivers what copies have staged.
+static CUresult finishWork(bmrt_queue_t &queue) {
+  const CUresult error = queue.device.driver.cuStreamSynchronize(queue.target);
+  queue.staging.finish(/*isDelivering=*/!error);
+  return error;
+}
+
 /// Copies to or from the host's memory. Uses the driver's copy directly if the memory is pinned or no staging memory is
 /// left.
 static CUresult copyWithHost(bmrt_queue_t &queue, bool isToChip, void *to, const void *from, uint64_t bytes) {
   constexpr uint64_t kChunk = 1 << 20; // the GPU copies one chunk while the next is staged
   const Driver &driver = queue.device.driver;
   const auto chip = reinterpret_cast<CUdeviceptr>(isToChip ? to : from);
-  char *staged = queue.hasRun && !queue.staging.isPinned(isToChip ? from : to) ? queue.staging.take(bytes) : nullptr;
+  const void *host = isToChip ? from : to;
+  // An earlier copy from the chip to the same memory must be complete.
+  if (queue.staging.willDeliver(host, bytes)) {
+    if (CUresult error = finishWork(queue)) {
+      return error;
+    }
+  }
+  char *staged = queue.hasRun && !queue.staging.isPinned(host) ? queue.staging.take(bytes) : nullptr;
   if (!isToChip) {
     if (staged) {
       queue.staging.deliverLater(to, staged, bytes);
@@ -280,8 +294,7 @@ bool bmrt::cuda::isDone(bmrt_queue_t *queue) {
 bmrt_code_t bmrt::cuda::wait(bmrt_queue_t *queue, const bmrt_interrupt_t *, bmrt_status_t *status) {
   return guarded(status, [&] {
     Current current(queue->device);
-    CUresult error = queue->device.driver.cuStreamSynchronize(queue->target);
-    queue->staging.finish(/*isDelivering=*/!error);
+    const CUresult error = finishWork(*queue);
     return error ? failQueue(status, *queue, "a wait failed", error) : BMRT_OK;
   });
 }

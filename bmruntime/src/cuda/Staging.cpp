@@ -3,6 +3,7 @@
 #include "Staging.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 using namespace bmrt::cuda;
@@ -41,6 +42,14 @@ char *Staging::take(uint64_t bytes) {
   total += size;
   blocks.push_back({static_cast<char *>(memory), size, bytes});
   return blocks.back().memory;
+}
+
+bool Staging::willDeliver(const void *to, uint64_t bytes) const {
+  const auto begin = reinterpret_cast<uintptr_t>(to);
+  return std::any_of(deliveries.begin(), deliveries.end(), [&](const Delivery &each) {
+    const auto start = reinterpret_cast<uintptr_t>(each.to);
+    return start < begin + bytes && begin < start + each.bytes;
+  });
 }
 
 void Staging::finish(bool isDelivering) {

@@ -27,6 +27,8 @@ public:
   char *take(uint64_t bytes);
   /// Makes |finish| copy |bytes| from |from|, a result of |take|, to |to|.
   void deliverLater(void *to, const char *from, uint64_t bytes) { deliveries.push_back({to, from, bytes}); }
+  /// Returns true if |finish| will change some of these bytes.
+  bool willDeliver(const void *to, uint64_t bytes) const;
   /// Must be called after the stream has been waited for. |isDelivering|: the stream's copies succeeded, so deliver
   /// their data.
   void finish(bool isDelivering);
