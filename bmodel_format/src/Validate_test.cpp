@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Validate_test.cpp - One test per rule of Validate.cpp --------------===//
+//===- Validate_test.cpp - One test per rule of Validator.h ---------------===//
 //
 // The writer runs the validator. Each case takes a valid model, damages one thing, and expects a message.
 //

@@ -18,7 +18,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Limit on the number of dims of a tensor, the same as in the .bmodel (bmodel_format's Validate.cpp).
+/// Limit on the number of dims of a tensor, the same as in the .bmodel (bmodel_format's ValidateTensors.cpp).
 constexpr int64_t kMaxRank = 16;
 
 std::string format(llvm::ArrayRef<int64_t> shape) { return detail::formatShape(shape); }
