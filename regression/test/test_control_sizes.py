@@ -8,7 +8,7 @@ from typing import Sequence
 import numpy as np
 import onnx
 import pytest
-from conftest import run_tool
+from conftest import check, run_tool
 from test_control_flow import BOOL, FLOAT, INT64, Arrays, body_inputs, compare, compile_model, graph, node, save, value
 
 
@@ -193,6 +193,114 @@ def test_stacks_of_an_open_number_of_passes(tmp_path: Path) -> None:
 
     none = rt.load(str(bmodel)).net()({**runs[0], "go": np.array(False)})
     assert none["all"].shape == (0, 2, 4)
+
+
+def squeezed(rest: Sequence[onnx.NodeProto]) -> onnx.GraphProto:
+    """torch's squeeze(1): an if removes the dim where it has one element. `rest` computes y from s and t."""
+    nodes = [
+        node("Tanh", "x", "t"),
+        node("Shape", "x", "size", start=1, end=2),
+        node("Equal", "size one", "flag"),
+        node("If", "flag", "s", then_branch=graph([node("Squeeze", "t one", "a")], [value("a", None)]),
+             else_branch=graph([node("Identity", "t", "b")], [value("b", None)])),
+        *rest,
+    ]  # fmt: skip
+    constants = {"one": np.array([1]), "w": rows(4, 7), "first": np.array(0)}
+    return graph(nodes, [value("y", None)], [value("x", ["batch", "steps", 4])], constants)
+
+
+RANK = (node("Shape", "s", "shape"), node("Size", "shape", "rank"), node("Cast", "rank", "number", to=FLOAT))
+
+
+def test_ranks_decided_by_sizes(tmp_path: Path) -> None:
+    """Branches of ranks 2 and 3: what follows is compiled for both."""
+    rest = (*RANK, node("MatMul", "s w", "p"), node("ReduceSum", "p", "q", keepdims=0), node("Add", "q number", "y"))
+    model = save(tmp_path / "ranks.onnx", squeezed(rest))
+    bmodel = compile_model(model, imports=("--dims", "batch=1..4,steps=0..5"))
+    draw = np.random.default_rng(1).standard_normal
+    runs = [{"x": draw((2, steps, 4)).astype(np.float32)} for steps in (1, 5, 1, 0, 3)]
+    compare(model, bmodel, runs)
+
+
+def test_ranks_decided_by_data(tmp_path: Path) -> None:
+    """The condition is an input, and the ranks differ in a branch of another if."""
+    inner = [
+        node("If", "flag", "s", then_branch=graph([node("Reshape", "x line", "a")], [value("a", None)]),
+             else_branch=graph([node("Identity", "x", "b")], [value("b", None)])),
+        *RANK,
+        node("Mul", "s number", "v"),
+        node("ReduceMean", "v", "m", keepdims=0),
+    ]  # fmt: skip
+    branches = {
+        "then_branch": graph(inner, [value("m", None)]),
+        "else_branch": graph([node("ReduceMax", "x", "n", keepdims=0)], [value("n", None)]),
+    }
+    flags = [value(name, [], BOOL) for name in ("outer", "flag")]
+    nodes = [node("If", "outer", "u", **branches), node("Neg", "u", "y")]
+    model = save(
+        tmp_path / "data.onnx", graph(nodes, [value("y", None)], [value("x", [2, 4]), *flags], {"line": np.array([-1])})
+    )
+    runs = [
+        {"x": rows(2, i), "outer": np.array(i < 3), "flag": np.array(i % 2 == 1)}
+        for i in range(4)
+    ]  # fmt: skip
+    compare(model, compile_model(model), runs)
+
+
+def test_rank_that_fits_one_branch(tmp_path: Path) -> None:
+    """Only the rank of one branch fits what follows: other sizes end a run with an error that names the If."""
+    import tessera.runtime as rt
+
+    rest = (node("Gemm", "s w", "g"), node("Gather", "g first", "y"))
+    model = save(tmp_path / "one.onnx", squeezed(rest))
+    bmodel = compile_model(model, imports=("--dims", "batch=1..4,steps=1..5"))
+    x = rows(2, 3)[:, None]
+    compare(model, bmodel, [{"x": x}])
+    net = rt.load(str(bmodel)).net()
+    with pytest.raises(Exception, match="condition of s"):
+        net({"x": np.repeat(x, 2, axis=1)})
+    assert net({"x": x})["y"].shape == (4,)
+
+
+def test_condition_decided_by_ranges(tmp_path: Path) -> None:
+    """A condition that is the same at all sizes of the range: the other branch, which nothing could import, is left
+    out."""
+    branches = {
+        "then_branch": graph([node("Neg", "x", "a")], [value("a", None)]),
+        "else_branch": graph([node("Unheard", "x", "b")], [value("b", None)]),
+    }
+    for kind, limit in (("Less", 9), ("LessOrEqual", 8), ("Greater", 0), ("GreaterOrEqual", 1)):
+        nodes = [node("Size", "x", "count"), node(kind, "count limit", "flag"), node("If", "flag", "y", **branches)]
+        made = graph(nodes, [value("y", None)], [value("x", ["batch"])], {"limit": np.array(limit)})
+        model = save(tmp_path / f"{kind}.onnx", made)
+        mlir = model.with_suffix(".mlir")
+        dims = ("--model_def", model, "--mlir", mlir, "--not_inference", "--dims")
+        check(run_tool("model_transform", *dims, "batch=1..8"))
+        assert "top.if" not in mlir.read_text()
+        assert "Unheard" in run_tool("model_transform", *dims, "batch=0..9").stderr
+
+
+def test_equal_sizes_within_nested_branches(tmp_path: Path) -> None:
+    """Sizes that an inner branch needs to be equal are compared where it begins."""
+    inner = {
+        "then_branch": graph([node("Add", "t b", "c")], [value("c", None)]),
+        "else_branch": graph([node("Neg", "t", "d")], [value("d", None)]),
+    }
+    outer = {
+        "then_branch": graph([node("Tanh", "a", "t"), node("If", "inner", "e", **inner)], [value("e", None)]),
+        "else_branch": graph([node("Identity", "b", "f")], [value("f", None)]),
+    }
+    sides = [value(name, [size, 4]) for name, size in (("a", "m"), ("b", "n"))]
+    flags = [value(name, [], BOOL) for name in ("outer", "inner")]
+    made = graph([node("If", "outer", "y", **outer)], [value("y", None)], [*sides, *flags])
+    model = save(tmp_path / "nested.onnx", made)
+    bmodel = compile_model(model, imports=("--dims", "m=1..4,n=1..4"))
+    cases = ((3, 3, True, True), (2, 4, True, False), (1, 4, False, True))
+    runs = [
+        {"a": rows(m, m), "b": rows(n, n), "outer": np.array(outer), "inner": np.array(inner)}
+        for m, n, outer, inner in cases
+    ]  # fmt: skip
+    compare(model, bmodel, runs)
 
 
 def merged_decoder() -> onnx.GraphProto:

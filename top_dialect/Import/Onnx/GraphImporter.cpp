@@ -11,6 +11,7 @@
 #include "top_dialect/Import/Onnx/OnnxSchemas.h"
 
 #include "mlir/IR/Location.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -198,21 +199,21 @@ void GraphImporter::indexInitializers() {
 bool GraphImporter::knows(StringRef name) const {
   auto *self = const_cast<GraphImporter *>(this);
   self->indexInitializers();
-  return values.contains(name) || sequences.contains(name) || initializers.contains(name) ||
+  return bound.values.contains(name) || bound.sequences.contains(name) || initializers.contains(name) ||
          (parent && parent->knows(name));
 }
 
 const llvm::SmallVector<mlir::Value> *GraphImporter::lookupSequence(StringRef name) const {
-  auto it = sequences.find(name);
-  return it != sequences.end() ? &it->second : parent ? parent->lookupSequence(name) : nullptr;
+  auto it = bound.sequences.find(name);
+  return it != bound.sequences.end() ? &it->second : parent ? parent->lookupSequence(name) : nullptr;
 }
 
 const StorageType *GraphImporter::storageOf(StringRef name) const {
   const_cast<GraphImporter *>(this)->indexInitializers();
-  if (auto it = storages.find(name); it != storages.end()) {
+  if (auto it = bound.storages.find(name); it != bound.storages.end()) {
     return it->second;
   }
-  if (values.contains(name) && !initializers.contains(name)) {
+  if (bound.values.contains(name) && !initializers.contains(name)) {
     return nullptr;
   }
   if (auto it = initializers.find(name); it != initializers.end()) {
@@ -270,13 +271,13 @@ llvm::Error GraphImporter::takeInitializerError() {
 
 mlir::Value GraphImporter::lookup(StringRef name) {
   indexInitializers();
-  if (auto it = values.find(name); it != values.end()) {
+  if (auto it = bound.values.find(name); it != bound.values.end()) {
     return it->second;
   }
   if (auto it = initializers.find(name); it != initializers.end()) {
     mlir::Value value = materialize(*it->second);
     if (value) {
-      values[name] = value;
+      bound.values[name] = value;
     }
     return value;
   }
@@ -353,7 +354,7 @@ llvm::Error GraphImporter::importNode(const onnx::NodeProto &node) {
     return prefixed(initializerError.empty() ? importer.getError() : takeInitializerError(), describeNode(node) + ": ");
   }
   for (const std::string &output : node.output()) {
-    if (!output.empty() && !values.contains(output) && !sequences.contains(output)) {
+    if (!isFinished && !output.empty() && !bound.values.contains(output) && !bound.sequences.contains(output)) {
       return unsupported(llvm::formatv("{0}: its output '{1}' is not supported", describeNode(node), output));
     }
   }
@@ -365,12 +366,42 @@ llvm::Error GraphImporter::importNodes() {
   if (!nodes) {
     return nodes.takeError();
   }
-  for (const onnx::NodeProto *node : *nodes) {
-    if (llvm::Error error = importNode(*node)) {
+  pending = *nodes;
+  return importPending();
+}
+
+llvm::Error GraphImporter::importPending() {
+  while (!pending.empty()) {
+    const onnx::NodeProto &node = *pending.front();
+    pending = pending.drop_front();
+    if (llvm::Error error = importNode(node)) {
       return error;
     }
   }
   return llvm::Error::success();
+}
+
+llvm::Expected<llvm::SmallVector<mlir::Value>> GraphImporter::importRest(llvm::function_ref<llvm::Error()> first) {
+  llvm::scope_exit restore([this, bindings = bound, nodes = pending]() mutable {
+    bound = std::move(bindings);
+    pending = nodes;
+    isFinished = false;
+  });
+  if (llvm::Error error = first()) {
+    return error;
+  }
+  if (llvm::Error error = importPending()) {
+    return error;
+  }
+  return outputs();
+}
+
+void GraphImporter::finishWith(llvm::ArrayRef<mlir::Value> values) {
+  for (auto [declared, value] : llvm::zip(proto.output(), values)) {
+    bind(declared.name(), value);
+  }
+  pending = {};
+  isFinished = true;
 }
 
 llvm::Expected<mlir::Value> GraphImporter::output(StringRef name) {

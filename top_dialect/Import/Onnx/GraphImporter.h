@@ -28,19 +28,24 @@ public:
 
   /// Imports all nodes at the builder's insertion point. The inputs must have been bound before.
   llvm::Error importNodes();
+  /// Runs |first|, imports the nodes after the one that is being imported, and returns the graph's outputs. Forgets
+  /// what was bound meanwhile, so that the nodes can be imported again.
+  llvm::Expected<llvm::SmallVector<mlir::Value>> importRest(llvm::function_ref<llvm::Error()> first);
+  /// Makes |values| the graph's outputs. The nodes after the one that is being imported are left out.
+  void finishWith(llvm::ArrayRef<mlir::Value> values);
   /// Returns the value of a name, or null if the name is unknown. Initializers become constants on first use.
   mlir::Value lookup(llvm::StringRef name);
   bool knows(llvm::StringRef name) const;
-  void bind(llvm::StringRef name, mlir::Value value) { values[name] = value; }
+  void bind(llvm::StringRef name, mlir::Value value) { bound.values[name] = value; }
   /// Returns the tensors of a sequence, or null if there is no sequence of this name. Sequences exist only during
   /// import, as lists of tensors; no op of the module holds one.
   const llvm::SmallVector<mlir::Value> *lookupSequence(llvm::StringRef name) const;
   void bindSequence(llvm::StringRef name, llvm::SmallVector<mlir::Value> tensors) {
-    sequences[name] = std::move(tensors);
+    bound.sequences[name] = std::move(tensors);
   }
   /// Returns the storage type of a tensor in the file, or null if it has none.
   const StorageType *storageOf(llvm::StringRef name) const;
-  void bindStorage(llvm::StringRef name, const StorageType *type) { storages[name] = type; }
+  void bindStorage(llvm::StringRef name, const StorageType *type) { bound.storages[name] = type; }
   /// Returns the value of the graph's output |name|.
   llvm::Expected<mlir::Value> output(llvm::StringRef name);
   /// Returns the values of the graph's outputs, in order.
@@ -62,6 +67,14 @@ public:
   mlir::MLIRContext *getContext() { return builder.getContext(); }
 
 private:
+  /// The values that the names of the graph stand for.
+  struct Bindings {
+    llvm::StringMap<mlir::Value> values;
+    llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences;
+    llvm::StringMap<const StorageType *> storages;
+  };
+
+  llvm::Error importPending();
   llvm::Error importNode(const onnx::NodeProto &node);
   /// Rejects nodes that compute with tensors of a storage type. For nodes that only move elements, the results get the
   /// storage type of the operand.
@@ -72,9 +85,9 @@ private:
 
   mlir::OpBuilder &builder;
   GraphImporter *parent;
-  llvm::StringMap<mlir::Value> values;
-  llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences;
-  llvm::StringMap<const StorageType *> storages;
+  Bindings bound;
+  llvm::ArrayRef<const onnx::NodeProto *> pending; ///< the nodes that follow the one that is being imported
+  bool isFinished = false;                         ///< finishWith() has set the outputs
   llvm::StringMap<const onnx::TensorProto *> initializers;
   bool indexed = false;
   std::string prefix;           ///< for names inside the body of a function

@@ -480,9 +480,19 @@ std::optional<Ints> foldInts(mlir::Operation *op) {
   return llvm::map_to_vector(*elements, [](Dim element) { return element.value(); });
 }
 
-std::vector<char> bytesOf(const Ints &ints) {
-  auto *begin = reinterpret_cast<const char *>(ints.data());
-  return {begin, begin + ints.size() * sizeof(int64_t)};
+/// Returns the bytes of the result of an op of shape arithmetic, or of a comparison of sizes, if all its elements are
+/// the same at all sizes although its operands are not constant.
+std::optional<std::vector<char>> foldSizes(mlir::Operation *op) {
+  if (auto ints = foldInts(op)) {
+    auto *begin = reinterpret_cast<const char *>(ints->data());
+    return std::vector<char>(begin, begin + ints->size() * sizeof(int64_t));
+  }
+  auto flags = mlir::isa<CompareOp>(op) ? readFlags(op->getResult(0)) : std::nullopt;
+  if (!flags || llvm::any_of(*flags, [](std::optional<bool> flag) { return !flag; })) {
+    return std::nullopt;
+  }
+  auto bytes = llvm::map_range(*flags, [](std::optional<bool> flag) { return static_cast<char>(*flag); });
+  return std::vector<char>(bytes.begin(), bytes.end());
 }
 
 /// Limits the size of folded results. ConstantOfShape may be larger, because some published models create all filters
@@ -585,8 +595,8 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
     }
     resultBytes += type.hasStaticShape() ? byteSize(type) : 0; // open dims: no larger than the operands
   }
-  if (auto ints = foldInts(op)) {
-    mlir::Value folded = createConstant(b, loc, types.front(), bytesOf(*ints), nodeName(node));
+  if (auto bytes = foldSizes(op)) {
+    mlir::Value folded = createConstant(b, loc, types.front(), std::move(*bytes), nodeName(node));
     op->erase();
     return {folded};
   }

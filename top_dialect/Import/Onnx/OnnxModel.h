@@ -28,10 +28,14 @@ inline constexpr int64_t kNewestOpset = 28;
 /// Operators of older opsets are converted to their form in this opset (OnnxLegacy.cpp).
 inline constexpr int64_t kFirstModernOpset = 7;
 
+/// Limit on ImportState::splitGraphs, each of which may double the number of ops.
+inline constexpr int64_t kMaxSplitGraphs = 16;
+
 /// Counts and warnings for a whole file, including its functions.
 struct ImportState {
   int64_t nodes = 0;                   ///< nodes imported so far; nodes of a function count once per call
   int64_t loopBodies = 0;              ///< loop bodies imported so far
+  int64_t splitGraphs = 0;             ///< graphs whose nodes after an If were imported once per branch
   int64_t readBytes = 0;               ///< size of the file's constants used so far
   int64_t foldedBytes = 0;             ///< size of the constants computed so far
   std::optional<int64_t> channelBlock; ///< block size of the layout of com.microsoft.nchwc, once it is known

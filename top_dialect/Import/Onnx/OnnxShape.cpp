@@ -1,6 +1,7 @@
 //===- OnnxShape.cpp - Handlers of constants, reshapes and moves ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/Import/Onnx/IndexArithmetic.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/RunTimeShapes.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
@@ -286,6 +287,9 @@ void squeeze(NodeImporter &n) {
   for (auto [d, dim] : llvm::enumerate(shape)) {
     if (!llvm::is_contained(axes, static_cast<int64_t>(d))) {
       result.push_back(dim);
+    } else if (dim.isSymbolic() && minOf(dim) <= 1 && maxOf(dim) >= 1) {
+      require(n, Arithmetic{n}.at(shapeVector(n, x), static_cast<int64_t>(d)), 1, llvm::formatv("dim {0}", d).str());
+      x = takeFront(n, x, static_cast<int64_t>(d), 1);
     } else if (!dim.is(1) && !dim.isUnknown()) {
       n.fail(llvm::formatv("axis {0} has size {1}; only dims of size 1 can be squeezed", d, toText(dim)));
       return;

@@ -17,6 +17,7 @@ namespace {
 
 using Sizes = llvm::SmallVector<Dim>;
 using Result = std::optional<Sizes>;
+using Flag = std::optional<bool>;
 
 /// Shapes are short. Longer vectors are data.
 constexpr int64_t kMaxElements = 32;
@@ -135,31 +136,44 @@ Dim divide(Dim a, Dim b) {
   return minOf(a) >= 0 ? floorDiv(a, b) : Dim(mlir::ShapedType::kDynamic);
 }
 
-/// Returns whether two sizes are equal; nothing if that depends on the symbols.
-std::optional<bool> areEqual(Dim a, Dim b) {
-  if (sameSize(a, b)) {
-    return true;
+/// Compares two sizes; returns nothing if the result depends on the symbols.
+Flag compare(CompareKind kind, Dim a, Dim b) {
+  if (a.isUnknown() || b.isUnknown()) {
+    return std::nullopt;
   }
   SizeRange difference = rangeOf(a - b);
-  return difference.min > 0 || difference.max < 0 ? std::optional(false) : std::nullopt;
+  bool isLess = difference.max < 0, isMore = difference.min > 0;
+  bool isEqual = sameSize(a, b) || (difference.min == 0 && difference.max == 0);
+  bool isAtMost = isEqual || difference.max <= 0, isAtLeast = isEqual || difference.min >= 0;
+  auto known = [](bool yes, bool no) { return yes ? Flag(true) : no ? Flag(false) : std::nullopt; };
+  switch (kind) {
+  case CompareKind::eq:
+    return known(isEqual, isLess || isMore);
+  case CompareKind::ne:
+    return known(isLess || isMore, isEqual);
+  case CompareKind::lt:
+    return known(isLess, isAtLeast);
+  case CompareKind::le:
+    return known(isAtMost, isMore);
+  case CompareKind::gt:
+    return known(isMore, isAtMost);
+  case CompareKind::ge:
+    return known(isAtLeast, isLess);
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
 /// Reads a where op whose condition compares sizes, which exporters use to replace -1 in a shape.
 Result selected(WhereOp op, unsigned depth) {
-  auto compare = op.getCond().getDefiningOp<CompareOp>();
+  auto flags = readFlags(op.getCond(), depth);
   Result yes = readSizes(op.getA(), depth), no = readSizes(op.getB(), depth);
-  if (!compare || compare.getKind() != CompareKind::eq || !yes || !no || yes->size() != no->size()) {
-    return std::nullopt;
-  }
-  Result a = readSizes(compare.getA(), depth), b = readSizes(compare.getB(), depth);
-  auto fits = [&](const Result &list) { return list && (list->size() == 1 || list->size() == yes->size()); };
-  if (!fits(a) || !fits(b)) {
+  if (!flags || !yes || !no || yes->size() != no->size() || (flags->size() != 1 && flags->size() != yes->size())) {
     return std::nullopt;
   }
   Sizes result;
   for (size_t i = 0; i < yes->size(); ++i) {
-    std::optional<bool> equal = areEqual(elementAt(*a, i), elementAt(*b, i));
-    result.push_back(!equal ? Dim(mlir::ShapedType::kDynamic) : *equal ? (*yes)[i] : (*no)[i]);
+    Flag flag = (*flags)[flags->size() == 1 ? 0 : i];
+    result.push_back(!flag ? Dim(mlir::ShapedType::kDynamic) : *flag ? (*yes)[i] : (*no)[i]);
   }
   return result;
 }
@@ -242,6 +256,26 @@ Result readSizes(Value value, unsigned depth) {
     return op && depth > 0 ? readMove(op, depth - 1) : std::nullopt;
   }
   return withBound(value, op && depth > 0 ? readOp(op, depth - 1) : std::nullopt);
+}
+
+Flags readFlags(Value value, unsigned depth) {
+  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+  if (type.getRank() > 1 || knownNumElements(type).value_or(kMaxElements + 1) > kMaxElements) {
+    return std::nullopt;
+  }
+  if (auto constant = getConstantInts(value)) {
+    return llvm::map_to_vector(*constant, [](int64_t number) { return Flag(number != 0); });
+  }
+  auto op = value.getDefiningOp<CompareOp>();
+  Result a = op && depth > 0 ? readSizes(op.getA(), depth - 1) : std::nullopt;
+  Result b = a ? readSizes(op.getB(), depth - 1) : std::nullopt;
+  auto count = static_cast<size_t>(numElements(value));
+  auto fits = [&](const Result &list) { return list && (list->size() == 1 || list->size() == count); };
+  if (!fits(a) || !fits(b)) {
+    return std::nullopt;
+  }
+  return llvm::map_to_vector(llvm::seq(count),
+                             [&](size_t i) { return compare(op.getKind(), elementAt(*a, i), elementAt(*b, i)); });
 }
 
 Result readOpenSizes(Value value) {

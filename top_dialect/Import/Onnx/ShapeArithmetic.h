@@ -19,6 +19,13 @@ llvm::SmallVector<Dim> toSizes(llvm::ArrayRef<int64_t> numbers);
 /// other value. |depth| limits the length of the chain of ops that is followed.
 std::optional<llvm::SmallVector<Dim>> readSizes(mlir::Value value, unsigned depth = 12);
 
+/// The elements of a value of conditions; an element is missing if it is not the same at all sizes.
+using Flags = std::optional<llvm::SmallVector<std::optional<bool>>>;
+
+/// Returns the elements of a constant, or of a comparison of values that readSizes() reads. Returns nothing for any
+/// other value.
+Flags readFlags(mlir::Value value, unsigned depth = 12);
+
 /// Returns the elements of |value| as readSizes() does, if none is unknown and at least one is an expression.
 std::optional<llvm::SmallVector<Dim>> readOpenSizes(mlir::Value value);
 

@@ -88,9 +88,14 @@ static std::optional<std::pair<SizeSymbolAttr, Dim>> solveForNumber(Dim size, Di
 }
 
 static bool isOutside(mlir::Value value, mlir::Block *block) {
+  if (value.getParentBlock() == block) {
+    return llvm::isa<mlir::BlockArgument>(value);
+  }
   mlir::Region *region = value.getParentRegion();
-  return value.getParentBlock() == block ? llvm::isa<mlir::BlockArgument>(value)
-                                         : region == nullptr || !block->getParent()->isProperAncestor(region);
+  while (region && region != block->getParent() && region->getParentOp()) { // without an op: it is being imported
+    region = region->getParentRegion();
+  }
+  return region != block->getParent();
 }
 
 /// Returns |value| in the sizes that it has within |region|: itself, or the result of a cast at the region's beginning.
