@@ -10,8 +10,9 @@
 // In the first form, each mutation alters up to three arbitrary fields of the flatbuffer of a valid model and
 // recomputes all hashes, as an attacker could. The code is not altered. The file must be rejected, or it must run: no
 // byte outside the buffers may be accessed (they end at inaccessible pages), and a run that does not end within a while
-// must answer a cancel within a second of CPU time. Exit code 1 if a run does not answer. A crash reports the number of
-// the mutation, which --only repeats. Use it with the asan and ubsan presets, too.
+// must answer a cancel within a second of CPU time. Between runs, altered copies of the saved states are loaded. Exit
+// code 1 if a run does not answer. A crash reports the number of the mutation, which --only repeats. Use it with the
+// asan and ubsan presets, too.
 //
 //===----------------------------------------------------------------------===//
 #include "TableFields.h"
@@ -297,7 +298,8 @@ bool setSizes(bmrt_context_t *context, const bmrt_model_t *model, Random &random
       for (uint32_t d = 0; d < info.rank; ++d) {
         hasSymbol |= info.shape[d] < 0;
         const int64_t size = random() % 4 ? int64_t(random() % 64) : info.max_shape[d];
-        shape[d] = info.shape[d] >= 0 ? info.shape[d] : std::min(info.max_shape[d], size);
+        const int64_t most = random() % 4 ? info.max_shape[d] : INT64_MAX; // another stage may accept more
+        shape[d] = info.shape[d] >= 0 ? info.shape[d] : std::min(most, size);
       }
       isSet = bmrt_context_set_input_shape(context, i, shape, info.rank, nullptr) == BMRT_OK || !hasSymbol;
     }
@@ -330,28 +332,76 @@ void bindPorts(bmrt_context_t *context, Random &random, std::vector<Guarded> &bu
   }
 }
 
-void runModel(bmrt_model_t *model, Random &random, Watch &watch, Counts &counts) {
-  std::vector<Guarded> buffers;
-  bmrt_stage_info_t stage;
-  bmrt_context_options_t options = {};
-  options.struct_size = sizeof options, options.stage = BMRT_FIRST_RUNNABLE_STAGE, options.threads = 1 + random() % 2;
-  if (bmrt_model_stage_info(model, 0, 0, &stage, nullptr) == BMRT_OK && stage.workspace_bytes < kMostCallerBytes) {
-    options.workspace = buffers.emplace_back(stage.workspace_bytes).data();
-    options.workspace_bytes = stage.workspace_bytes;
+/// Loads saved states of which some bytes differ, and sets the length of a state. Returns true if the states changed.
+bool alterStates(bmrt_context_t *context, Random &random) {
+  uint64_t bytes = 0;
+  const uint32_t count = bmrt_context_state_count(context);
+  if (count == 0 || bmrt_context_save_state(context, nullptr, 0, &bytes, nullptr) != BMRT_OK ||
+      bytes >= kMostCallerBytes) {
+    return false;
   }
-  bmrt_context_t *context = nullptr;
-  if (bmrt_context_create(model, &options, &context, nullptr) != BMRT_OK) {
-    ++counts.rejected;
-    return;
+  std::vector<uint8_t> saved(bytes);
+  if (bmrt_context_save_state(context, saved.data(), bytes, nullptr, nullptr) != BMRT_OK) {
+    return false;
   }
-  constexpr int kSizes = 4;
-  for (int i = 0; i < kSizes && (setSizes(context, model, random) || i == 0); ++i) {
+  for (uint64_t k = random() % 4; k > 0; --k) {
+    const uint64_t at = random() % std::min<uint64_t>(bytes, random() % 2 ? 64 : bytes); // lengths precede the data
+    saved[at] = uint8_t(alterNumber(saved[at], 1, saved, random));
+  }
+  const uint64_t given = random() % 4 ? bytes : random() % (bytes + 1);
+  bool isAltered = bmrt_context_load_state(context, saved.data(), given, nullptr) == BMRT_OK;
+  const int64_t length = int64_t(alterNumber(random() % 16, 8, saved, random));
+  isAltered |= bmrt_context_set_state_length(context, uint32_t(random() % count), length, nullptr) == BMRT_OK;
+  return isAltered;
+}
+
+/// Runs the model at several sizes, or with several contents of its states.
+void runAtSizes(bmrt_context_t *context, const bmrt_model_t *model, Random &random, std::vector<Guarded> &buffers,
+                Watch &watch, Counts &counts) {
+  constexpr int kRuns = 4;
+  for (int i = 0; i < kRuns; ++i) {
+    const bool isAltered = i > 0 && alterStates(context, random);
+    if (!setSizes(context, model, random) && i > 0 && !isAltered) {
+      return;
+    }
     bindPorts(context, random, buffers);
     watch.arm(context);
     const bmrt_code_t code = bmrt_context_run(context, nullptr);
     counts.longest = std::max(counts.longest, watch.disarm());
     ++(code == BMRT_OK ? counts.ran : code == BMRT_CANCELLED ? counts.cancelled : counts.failed);
   }
+}
+
+/// Returns the bytes of a workspace that fits all stages.
+uint64_t workspaceBytes(const bmrt_model_t *model) {
+  uint64_t bytes = 0;
+  bmrt_stage_info_t stage;
+  for (uint32_t i = 0; i < bmrt_model_stage_count(model, 0); ++i) {
+    if (bmrt_model_stage_info(model, 0, i, &stage, nullptr) == BMRT_OK) {
+      bytes = std::max(bytes, stage.workspace_bytes);
+    }
+  }
+  return bytes;
+}
+
+/// Runs one stage, or lets the runtime select stages by their shapes.
+void runModel(bmrt_model_t *model, Random &random, Watch &watch, Counts &counts) {
+  std::vector<Guarded> buffers;
+  bmrt_context_options_t options = {};
+  options.struct_size = sizeof options, options.threads = 1 + random() % 2;
+  const uint32_t stages = bmrt_model_stage_count(model, 0);
+  options.stage = stages > 1 && random() % 2 ? uint32_t(random() % stages) : BMRT_FIRST_RUNNABLE_STAGE;
+  const uint64_t workspace = workspaceBytes(model);
+  if (workspace < kMostCallerBytes) {
+    options.workspace = buffers.emplace_back(workspace).data();
+    options.workspace_bytes = workspace;
+  }
+  bmrt_context_t *context = nullptr;
+  if (bmrt_context_create(model, &options, &context, nullptr) != BMRT_OK) {
+    ++counts.rejected;
+    return;
+  }
+  runAtSizes(context, model, random, buffers, watch, counts);
   (void)bmrt_context_reset_state(context, nullptr);
   bmrt_context_destroy(context);
 }
