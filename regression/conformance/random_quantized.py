@@ -18,7 +18,7 @@ import random
 import sys
 import tempfile
 from pathlib import Path
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -117,7 +117,7 @@ class QuantisedNetwork(random_graphs.Network):
             path, mlir = Path(folder) / "model.onnx", Path(folder) / "model_top.mlir"
             path.write_bytes(random_graphs.model_of(graph).SerializeToString())
             compiler("import", "import", "--onnx", path, "--output", mlir)
-            return _reference(compiler, mlir, inputs, "--device")[value]
+            return reference(compiler, mlir, inputs, "--device")[value]
 
     def parameters_of(self, value: str) -> tuple[float, np.ndarray]:
         """Draws scale and zero point for a float tensor."""
@@ -504,7 +504,9 @@ def make_network(
     return random_graphs.finish(net, seed, outputs), net.inputs
 
 
-def _reference(compiler: Compiler, mlir: Path, inputs: dict[str, np.ndarray], *options: str) -> dict[str, np.ndarray]:
+def reference(
+    compiler: Compiler, mlir: Path, inputs: Mapping[str, np.ndarray], *options: object
+) -> dict[str, np.ndarray]:
     given, results = mlir.with_name("in.safetensors"), mlir.with_name("out.safetensors")
     safetensors_io.save(given, inputs)
     compiler("reference", "reference", "--mlir", mlir, "--input", given, "--output", results, *options)
@@ -524,10 +526,10 @@ def check(
         path, mlir, plain = folder / "model.onnx", folder / "model_top.mlir", folder / "plain_top.mlir"
         path.write_bytes(model.SerializeToString())
         compiler("import", "import", "--onnx", path, "--output", plain, "--no-optimise")
-        simulated = _reference(compiler, plain, inputs)
+        simulated = reference(compiler, plain, inputs)
         compiler("import", "import", "--onnx", path, "--output", mlir)
         mode = "float" if isa in NPUS else random.Random(seed).choice(MODES)
-        want = _reference(compiler, mlir, inputs, "--device", "--requantize", mode)
+        want = reference(compiler, mlir, inputs, "--device", "--requantize", mode)
         dumped = ("--dump-ir", str(keep / "ir")) if keep else ()
         got = run_bmodel(deploy(compiler, mlir, isa, "--requantize", mode, *dumped), inputs)
         if compiler.info["bit_equal_except"]:

@@ -37,7 +37,7 @@ def test_a_lost_state_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     import tessera.runtime as rt
 
     monkeypatch.setattr(rt.Net, "load_state", lambda net, saved: net.reset_state())
-    assert "the restored states give other outputs" in random_states.run_seed(2, "x86-avx2")
+    assert "the restored states give other outputs" in random_states.run_seed(3, "x86-avx2")
 
 
 def test_random_caches() -> None:
