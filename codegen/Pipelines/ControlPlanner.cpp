@@ -420,8 +420,7 @@ llvm::Error ControlPlanner::planLoop(top::LoopOp op, bmodel::SubnetDefT &subnet)
   if (llvm::Error error = enterLoop(op, carried, subnet)) {
     return error;
   }
-  loops.push_back({now, {}});
-  ++now;
+  loops.push_back({++now, {}}); // the loop's own variables begin before it, too
   bmodel::SubnetDefT &pass = builder.addControlSubnet(displayName(op) + ".body");
   loop->body = builder.lastSubnet();
   if (llvm::Error error = beginPass(carried, pass)) {
