@@ -55,14 +55,14 @@ class OpenNetwork:
 
     def _open_inputs(self) -> None:
         weights = {name for node in self.model.graph.node for name in node.input[1:] if node.op_type == "Conv"}
-        opens_images, opens_channels = self.rng.random() < 0.4, self.more.random() < 0.12
+        opens_extents, opens_channels = self.rng.random() < 0.4, self.more.random() < 0.12
         for value in self.model.graph.input:
             dims = value.type.tensor_type.shape.dim
-            axes = [0, 2, 3] if opens_images and len(dims) == 4 else [0]
+            axes = [0, *range(2, len(dims))] if opens_extents or len(dims) in (3, 5) else [0]
             for axis in axes + [1] if opens_channels and len(dims) > 1 else axes:
                 if dims and value.name not in weights:
                     own = dims[axis].dim_value
-                    name = f"{'nchw'[axis]}{own}"
+                    name = f"{'nchwd'[axis]}{own}"
                     self.symbols.setdefault(name, self._draw(own, axis))
                     self.axes.setdefault(value.name, {})[axis] = name
                     dims[axis].dim_param = name

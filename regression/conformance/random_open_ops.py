@@ -343,6 +343,8 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
             continue
     results = random_data_sizes.run_all(bmodel, [inputs for inputs, _ in cases])
     for (inputs, wanted), got in zip(cases, results):
+        # onnxruntime copies x to a result of x's sizes, also if the scales are not 1.
+        wanted = {n: y for n, y in wanted.items() if not n.startswith("resize") or y.shape != inputs["x0"].shape}
         shapes = {name: array.shape for name, array in inputs.items()}
         random_sizes.compare(f"onnxruntime at {shapes}", got, wanted, random_graphs.TOLERANCE)
 
