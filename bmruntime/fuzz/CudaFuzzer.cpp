@@ -17,7 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   const uint64_t sizes[] = {data.ConsumeIntegral<uint16_t>(), data.ConsumeIntegral<uint16_t>()};
   bool hasHead = data.ConsumeBool();
   auto code = data.ConsumeBytes<uint8_t>(data.ConsumeIntegralInRange<size_t>(0, 256));
-  const bmodel::cuda::Directory head{bmodel::cuda::kMagic, bmodel::cuda::kVersion, 1, 2};
+  const int64_t dims[] = {data.ConsumeIntegral<int64_t>()};
+  const uint32_t version = data.ConsumeBool() ? bmodel::cuda::kVersionSizes : bmodel::cuda::kVersion;
+  const bmodel::cuda::Directory head{bmodel::cuda::kMagic, version, 1, 2};
   if (hasHead && code.size() >= sizeof head) { // which random bytes hardly ever are
     memcpy(code.data(), &head, sizeof head);
   }
@@ -25,19 +27,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   bmrt_status_t status = {};
   Tables tables;
   if (readTables(code.data(), code.size(), tables, &status) != BMRT_OK) {
-    tables.kernels.assign(2, {0, 1});
+    tables.kernels.assign(2, {0, 1}), tables.version = version;
   }
   const char *layers[] = {"a layer"};
   bmrt_stream_t stream = {};
   stream.code = launches.data(), stream.bytes = launches.size();
   stream.tensor_bytes = sizes, stream.input_count = stream.output_count = 1;
-  stream.workspace_bytes = 64, stream.layers = layers, stream.layer_count = 1, stream.dim_count = 1;
-  if (verifyStream(tables, stream, &status) != BMRT_OK) {
+  stream.workspace_bytes = 64, stream.layers = layers, stream.layer_count = 1, stream.dims = dims, stream.dim_count = 1;
+  std::vector<Command> parsed, commands;
+  if (verifyStream(tables, stream, parsed, &status) != BMRT_OK) {
     return 0;
   }
-  std::vector<Command> commands;
-  if (readCommands(stream, commands, &status) != BMRT_OK) {
-    abort(); // verified, but not readable
+  if (readCommands(tables, stream, commands, &status) != BMRT_OK) {
+    if (tables.version == bmodel::cuda::kVersion) {
+      abort(); // verified, but not readable
+    }
+    return 0; // not at these sizes
   }
   for (const Command &command : commands) {
     for (const bmodel::cuda::Argument &argument : command.arguments) {

@@ -81,10 +81,10 @@ typedef struct bmrt_interrupt_t {
  * |tensors|, |workspace| and |dims| are NULL. */
 typedef struct bmrt_stream_t {
   size_t struct_size;
-  const unsigned char *code; /* the subnet's code segment, in the host's memory */
-  uint64_t offset, bytes;    /* position of the stream in |code| */
-  void *const *tensors;      /* addresses of inputs, then outputs, in the order of the step's lists */
-  const uint64_t *tensor_bytes;
+  const unsigned char *code;    /* the subnet's code segment, in the host's memory */
+  uint64_t offset, bytes;       /* position of the stream in |code| */
+  void *const *tensors;         /* addresses of inputs, then outputs, in the order of the step's lists */
+  const uint64_t *tensor_bytes; /* their sizes; at the sizes of the run if the stream has dims, else the largest */
   uint32_t input_count, output_count;
   const int64_t *dims; /* sizes that are known at run time, in the order of the step's list */
   uint32_t dim_count;

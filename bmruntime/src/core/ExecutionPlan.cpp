@@ -65,19 +65,20 @@ uint32_t agentOf(const StageProgram &program, const SubnetProgram &subnet, const
 } // namespace
 
 bmrt_code_t ExecutionPlan::allocate(const StageProgram &program, bmrt_status_t *status) {
-  size_t stepCount = 0, argCount = 0, dimCount = 0, tensorCount = 0;
+  size_t stepCount = 0, argCount = 0, dimCount = 0, tensorCount = 0, sizeCount = 0;
   for (const SubnetProgram &subnet : program.subnets) {
     stepCount += count(subnet.def->plan());
     for (uint32_t i = 0; i < count(subnet.def->plan()); ++i) {
       withArguments(*program.def, *subnet.def->plan()->Get(i), [&](auto *first, auto *second, auto *dims) {
         argCount += count(first) + count(second) + 1;
         dimCount += count(dims);
+        sizeCount += count(dims) ? count(first) + count(second) : 0;
         tensorCount += callsCustomOp(*subnet.def, *subnet.def->plan()->Get(i)) ? count(first) : 0;
       });
     }
   }
   return steps.allocate(stepCount) && firstStep.allocate(program.subnets.size() + 1) && args.allocate(argCount) &&
-                 dimValues.allocate(dimCount) && customTensors.allocate(tensorCount)
+                 dimValues.allocate(dimCount) && tensorBytes.allocate(sizeCount) && customTensors.allocate(tensorCount)
              ? BMRT_OK
              : BMRT_FAIL(status, NO_MEMORY, "no memory for a plan of %zu steps", stepCount);
 }
@@ -88,6 +89,7 @@ bmrt_code_t ExecutionPlan::build(const StageProgram &program, uint32_t threads, 
   uint32_t nextStep = 0;
   void **nextArg = args.data();
   int64_t *nextDim = dimValues.data();
+  uint64_t *nextSize = tensorBytes.data();
   tessera_tensor_t *nextTensor = customTensors.data();
   for (uint32_t s = 0; s < program.subnets.size(); ++s) {
     const SubnetProgram &subnet = program.subnets[s];
@@ -105,6 +107,8 @@ bmrt_code_t ExecutionPlan::build(const StageProgram &program, uint32_t threads, 
         nextArg += count(first) + count(second) + 1;
         step.dimValues = count(dims) ? nextDim : nullptr;
         nextDim += count(dims);
+        step.tensorBytes = count(dims) ? nextSize : nullptr;
+        nextSize += count(dims) ? count(first) + count(second) : 0;
       });
       if (const LaunchDef *launch = step.def->op_as_LaunchDef()) {
         step.kernel = subnet.kernels[launch->kernel()];

@@ -30,6 +30,7 @@ struct Step {
   int64_t grain = 1;
   int64_t *dimValues = nullptr; ///< passed to a host kernel after the last argument; null if the step has no dims
   const Stream *stream = nullptr;
+  uint64_t *tensorBytes = nullptr; ///< of the tensors of a stream that takes dims; null for other streams
 };
 
 /// Returns the chip that performs a copy, i.e. the chip whose memory is read or written, or kHostMemory.
@@ -60,6 +61,7 @@ private:
   Array<uint32_t> firstStep;
   Array<void *> args;
   Array<int64_t> dimValues;
+  Array<uint64_t> tensorBytes;
   Array<tessera_tensor_t> customTensors;
   uint64_t scratchBytes = 0;
 };

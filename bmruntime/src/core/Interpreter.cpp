@@ -152,6 +152,12 @@ bmrt_code_t StageContext::runStream(Lane &lane, const Step &step, bmrt_status_t 
   for (uint32_t i = 0; i < call.dim_count; ++i) {
     BMRT_RETURN_IF_ERROR(readDim(step.def->op_as_RunStreamOnDef()->dims()->Get(i), step.dimValues[i], status));
   }
+  if (call.dim_count) {
+    for (uint32_t i = 0; i < stream.slots.size(); ++i) {
+      step.tensorBytes[i] = sizes.bytesOf(stream.slots[i]);
+    }
+    call.tensor_bytes = step.tensorBytes;
+  }
   lane.pending = step.agent;
   Queue &queue = resources.queueOf(step.agent);
   return profile.isEnabled() && queue.reportsTimes() ? runTimed(step, call, status)

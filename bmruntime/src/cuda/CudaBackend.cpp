@@ -101,12 +101,13 @@ void close(bmrt_device_t *device) {
 }
 
 bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *status) {
-  return subnet->code_version == bmodel::cuda::kVersion
+  using namespace bmodel::cuda;
+  return subnet->code_version >= kVersion && subnet->code_version <= kVersionSizes
              ? BMRT_OK
              : BMRT_FAIL(status, UNSUPPORTED,
-                         "subnet '%.60s' has programs of version %" PRIu32 "; this runtime runs version %" PRIu32
-                         ": deploy the model anew",
-                         subnet->name, subnet->code_version, bmodel::cuda::kVersion);
+                         "subnet '%.60s' has programs of version %" PRIu32 "; this runtime runs versions %" PRIu32
+                         " to %" PRIu32 ": deploy the model anew",
+                         subnet->name, subnet->code_version, kVersion, kVersionSizes);
 }
 
 /// Returns true if a device runs an image: PTX for its compute capability or an older one, or machine code for the same
@@ -230,8 +231,7 @@ bmrt_code_t verify(bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_st
   return guarded(status, [&] {
     Current current(program->device);
     std::vector<Command> commands;
-    BMRT_RETURN_IF_ERROR(verifyStream(program->tables, *stream, status));
-    BMRT_RETURN_IF_ERROR(readCommands(*stream, commands, status));
+    BMRT_RETURN_IF_ERROR(verifyStream(program->tables, *stream, commands, status));
     for (const Command &command : commands) {
       const char *layer = command.launch.layer < stream->layer_count ? stream->layers[command.launch.layer] : "?";
       BMRT_RETURN_IF_ERROR(allowShared(*program, command.launch, layer, status));

@@ -9,6 +9,7 @@
 #include "Staging.h"
 #include "bmrt/backend.h"
 
+#include <list>
 #include <map>
 #include <new>
 #include <string>
@@ -50,7 +51,8 @@ struct bmrt_queue_t {
   bmrt_device_t &device;
   bmrt::cuda::CUstream stream = nullptr; ///< the queue's own stream, in which graphs are captured
   bmrt::cuda::CUstream target = nullptr; ///< the stream that executes the work: the queue's own or the caller's
-  std::map<std::pair<const bmrt_program_t *, uint64_t>, bmrt::cuda::Captured> graphs; ///< by the stream's offset
+  /// By the stream's offset; those of the last few sizes and addresses, the most recent first.
+  std::map<std::pair<const bmrt_program_t *, uint64_t>, std::list<bmrt::cuda::Captured>> graphs;
   std::string last; ///< the layers in which a fault may have happened, for messages
   bmrt::cuda::Staging staging{device.driver};
   bool hasRun = false; ///< false: copies are only of constants and states, which the caller waits for anyway

@@ -3,6 +3,8 @@
 #include "Program.h"
 
 #include "../core/Status.h"
+#include "Cursor.h"
+#include "StreamSizes.h"
 
 #include <cinttypes>
 #include <cstring>
@@ -14,29 +16,8 @@ using namespace bmodel::cuda;
 namespace {
 
 /// Limits that every GPU since compute capability 5.0 satisfies.
-constexpr uint32_t kMostThreads = 1024, kMostGridX = 0x7fffffff, kMostGrid = 65535, kMostArguments = 512;
+constexpr uint32_t kMostThreads = 1024, kMostGrid = 65535, kMostArguments = 512;
 constexpr uint32_t kMostImages = 64, kMostKernels = 1 << 20;
-
-/// Reads values one after another; never reads beyond the end.
-class Cursor {
-public:
-  Cursor(const unsigned char *begin, uint64_t bytes) : at(begin), rest(bytes) {}
-
-  template <typename T>
-  bool read(T &value) {
-    if (rest < sizeof value) {
-      return false;
-    }
-    memcpy(&value, at, sizeof value);
-    at += sizeof value, rest -= sizeof value;
-    return true;
-  }
-  bool isAtEnd() const { return rest == 0; }
-
-private:
-  const unsigned char *at;
-  uint64_t rest;
-};
 
 const char *layerOf(const bmrt_stream_t &stream, const Launch &launch) {
   return launch.layer < stream.layer_count ? stream.layers[launch.layer] : "a layer without a name";
@@ -54,17 +35,24 @@ const char *faultOf(const Launch &launch) {
   return nullptr;
 }
 
-const char *faultOf(const Argument &argument, const bmrt_stream_t &stream) {
+const char *faultOf(const Argument &argument, const bmrt_stream_t &stream, const StreamSizes &sizes) {
   uint32_t tensors = stream.input_count + stream.output_count;
+  const bool isSized = argument.kind == ArgumentKind::sized;
   switch (argument.kind) {
-  case ArgumentKind::pointer: {
+  case ArgumentKind::pointer:
+  case ArgumentKind::sized: {
     if (argument.index > tensors) {
       return "an argument is a tensor that the step does not list";
     }
+    if (isSized && argument.reach >= sizes.count()) {
+      return "an argument reaches as far as a size that the stream does not list";
+    }
     uint64_t bytes = argument.index == tensors ? stream.workspace_bytes : stream.tensor_bytes[argument.index];
-    return argument.value > bytes || argument.reach > bytes - argument.value ? "an argument reaches past its tensor"
-                                                                             : nullptr;
+    uint64_t reach = isSized ? 0 : argument.reach; // the sizes of a run are not known yet
+    return argument.value > bytes || reach > bytes - argument.value ? "an argument reaches past its tensor" : nullptr;
   }
+  case ArgumentKind::size:
+    return argument.index < sizes.count() ? nullptr : "an argument is a size that the stream does not list";
   case ArgumentKind::dim:
     return argument.index < stream.dim_count ? nullptr : "an argument is a dim that the step does not list";
   case ArgumentKind::value32:
@@ -79,10 +67,12 @@ const char *faultOf(const Argument &argument, const bmrt_stream_t &stream) {
 bmrt_code_t readTables(const unsigned char *code, uint64_t bytes, Tables &out, bmrt_status_t *status) {
   Cursor cursor(code, bytes);
   Directory head;
-  if (!cursor.read(head) || head.magic != kMagic || head.version != kVersion) {
-    return BMRT_FAIL(status, CORRUPT, "a segment of %" PRIu64 " bytes is not code of family cuda, version %" PRIu32,
-                     bytes, kVersion);
+  if (!cursor.read(head) || head.magic != kMagic || head.version < kVersion || head.version > kVersionSizes) {
+    return BMRT_FAIL(status, CORRUPT,
+                     "a segment of %" PRIu64 " bytes is not code of family cuda, versions %" PRIu32 " to %" PRIu32,
+                     bytes, kVersion, kVersionSizes);
   }
+  out.version = head.version;
   if (head.imageCount == 0 || head.imageCount > kMostImages || head.kernelCount > kMostKernels) {
     return BMRT_FAIL(status, CORRUPT, "code of family cuda has %" PRIu32 " images and %" PRIu32 " kernels",
                      head.imageCount, head.kernelCount);
@@ -106,11 +96,20 @@ bmrt_code_t readTables(const unsigned char *code, uint64_t bytes, Tables &out, b
   return BMRT_OK;
 }
 
-bmrt_code_t readCommands(const bmrt_stream_t &stream, std::vector<Command> &out, bmrt_status_t *status) {
+namespace {
+
+/// Reads the launches of an untrusted stream as they are in the file; fails if the last one is truncated.
+bmrt_code_t parse(const Tables &tables, const bmrt_stream_t &stream, StreamSizes &sizes, std::vector<Command> &out,
+                  bmrt_status_t *status) {
   Cursor cursor(stream.code + stream.offset, stream.bytes);
+  const bool hasSizes = tables.version >= kVersionSizes;
+  if (hasSizes) {
+    BMRT_RETURN_IF_ERROR(sizes.read(cursor, stream, status));
+  }
   while (!cursor.isAtEnd()) {
     Command &command = out.emplace_back();
-    bool isWhole = cursor.read(command.launch) && command.launch.argumentCount <= kMostArguments;
+    bool isWhole = cursor.read(command.launch) && command.launch.argumentCount <= kMostArguments &&
+                   (!hasSizes || cursor.read(command.grid));
     for (uint32_t i = 0; isWhole && i < command.launch.argumentCount; ++i) {
       isWhole = cursor.read(command.arguments.emplace_back());
     }
@@ -122,23 +121,53 @@ bmrt_code_t readCommands(const bmrt_stream_t &stream, std::vector<Command> &out,
   return BMRT_OK;
 }
 
-bmrt_code_t verifyStream(const Tables &tables, const bmrt_stream_t &stream, bmrt_status_t *status) {
-  std::vector<Command> commands;
-  BMRT_RETURN_IF_ERROR(readCommands(stream, commands, status));
+const char *faultOf(const Tables &tables, const bmrt_stream_t &stream, const StreamSizes &sizes,
+                    const Command &command) {
+  const Launch &launch = command.launch;
+  if (launch.kernel >= tables.kernels.size()) {
+    return "the kernel is not in the code";
+  }
+  if (launch.argumentCount != tables.kernels[launch.kernel].argumentCount) {
+    return "the kernel takes a different number of arguments";
+  }
+  if (command.grid.tiles != kConstantGrid && (command.grid.tiles >= sizes.count() || !command.grid.tilesPerBlock)) {
+    return "the grid has a size that the stream does not list";
+  }
+  const char *fault = faultOf(launch);
+  for (size_t i = 0; !fault && i < command.arguments.size(); ++i) {
+    fault = faultOf(command.arguments[i], stream, sizes);
+  }
+  return fault;
+}
+
+bmrt_code_t check(const Tables &tables, const bmrt_stream_t &stream, const StreamSizes &sizes,
+                  const std::vector<Command> &commands, bmrt_status_t *status) {
   for (size_t i = 0; i < commands.size(); ++i) {
-    const Launch &launch = commands[i].launch;
-    const char *fault = launch.kernel >= tables.kernels.size() ? "the kernel is not in the code"
-                        : launch.argumentCount != tables.kernels[launch.kernel].argumentCount
-                            ? "the kernel takes a different number of arguments"
-                            : faultOf(launch);
-    for (size_t a = 0; !fault && a < commands[i].arguments.size(); ++a) {
-      fault = faultOf(commands[i].arguments[a], stream);
-    }
-    if (fault) {
-      return BMRT_FAIL(status, CORRUPT, "launch %zu of %.80s: %s", i, layerOf(stream, launch), fault);
+    if (const char *fault = faultOf(tables, stream, sizes, commands[i])) {
+      return BMRT_FAIL(status, CORRUPT, "launch %zu of %.80s: %s", i, layerOf(stream, commands[i].launch), fault);
     }
   }
   return BMRT_OK;
+}
+
+} // namespace
+
+bmrt_code_t verifyStream(const Tables &tables, const bmrt_stream_t &stream, std::vector<Command> &out,
+                         bmrt_status_t *status) {
+  StreamSizes sizes;
+  BMRT_RETURN_IF_ERROR(parse(tables, stream, sizes, out, status));
+  return check(tables, stream, sizes, out, status);
+}
+
+bmrt_code_t readCommands(const Tables &tables, const bmrt_stream_t &stream, std::vector<Command> &out,
+                         bmrt_status_t *status) {
+  StreamSizes sizes;
+  BMRT_RETURN_IF_ERROR(parse(tables, stream, sizes, out, status));
+  if (tables.version < kVersionSizes) {
+    return BMRT_OK;
+  }
+  BMRT_RETURN_IF_ERROR(sizes.apply(stream, out, status));
+  return check(tables, stream, sizes, out, status); // now with the reach of every pointer
 }
 
 } // namespace bmrt::cuda

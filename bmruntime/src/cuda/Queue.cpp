@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Queue.cpp - Copies and launches on a stream of a GPU ---------------===//
 //
-// The launches of a step are captured into a graph when the step first runs, and again when the addresses of its
-// tensors have changed.
+// The launches of a step are captured into a graph when the step first runs with the addresses and sizes of its
+// tensors. Graphs of the last few addresses and sizes are kept.
 //
 //===----------------------------------------------------------------------===//
 #include "Objects.h"
@@ -73,7 +73,7 @@ bmrt_code_t launchAll(bmrt_queue_t &queue, const bmrt_program_t &program, const 
                       bmrt_status_t *status) {
   const CUstream target = waits ? queue.target : queue.stream;
   std::vector<Command> commands;
-  BMRT_RETURN_IF_ERROR(readCommands(stream, commands, status));
+  BMRT_RETURN_IF_ERROR(readCommands(program.tables, stream, commands, status));
   for (const Command &command : commands) {
     CUresult error = launchOne(program, stream, command, target);
     error = error || !waits ? error : queue.device.driver.cuStreamSynchronize(target);
@@ -146,33 +146,53 @@ bmrt_code_t capture(bmrt_queue_t &queue, const bmrt_program_t &program, const bm
   return error ? failDriver(status, queue.device, "a graph cannot be captured", error) : BMRT_OK;
 }
 
-bmrt_code_t runStream(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream,
-                      bmrt_status_t *status) {
-  if (blocks()) {
-    return launchAll(queue, program, stream, /*waits=*/true, status);
-  }
+/// Returns everything that a graph of |stream| depends on.
+std::vector<uint64_t> bindingsOf(const bmrt_stream_t &stream) {
+  const uint32_t tensors = stream.input_count + stream.output_count;
   std::vector<uint64_t> bindings;
-  for (uint32_t i = 0; i < stream.input_count + stream.output_count; ++i) {
+  for (uint32_t i = 0; i < tensors; ++i) {
     bindings.push_back(reinterpret_cast<uint64_t>(stream.tensors[i]));
   }
   bindings.push_back(reinterpret_cast<uint64_t>(stream.workspace));
   for (uint32_t i = 0; i < stream.dim_count; ++i) {
     bindings.push_back(uint64_t(stream.dims[i]));
   }
-  auto known = queue.graphs.find({&program, stream.offset});
-  if (known != queue.graphs.end() && known->second.bindings != bindings) {
-    queue.device.driver.cuGraphExecDestroy(known->second.graph); // a graph that is still running is freed when it has
-                                                                 // finished
-    queue.graphs.erase(known);
-    known = queue.graphs.end();
+  if (stream.dim_count) { // readCommands() compares them with the reach of pointers
+    bindings.insert(bindings.end(), stream.tensor_bytes, stream.tensor_bytes + tensors);
   }
-  if (known == queue.graphs.end()) {
-    CUgraphExec graph = nullptr;
+  return bindings;
+}
+
+/// Returns the graph of |stream| at its sizes and addresses; captures it if it is not one of the last few.
+bmrt_code_t findGraph(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream,
+                      CUgraphExec &graph, bmrt_status_t *status) {
+  constexpr size_t kRemembered = 8; // as many vectors of sizes as the runtime remembers
+  std::vector<uint64_t> bindings = bindingsOf(stream);
+  std::list<Captured> &known = queue.graphs[{&program, stream.offset}];
+  auto found = std::find_if(known.begin(), known.end(), [&](const Captured &one) { return one.bindings == bindings; });
+  if (found != known.end()) {
+    known.splice(known.begin(), known, found);
+  } else {
     BMRT_RETURN_IF_ERROR(capture(queue, program, stream, graph, status));
-    known = queue.graphs.try_emplace({&program, stream.offset}, Captured{std::move(bindings), graph}).first;
+    known.push_front({std::move(bindings), graph});
   }
+  if (known.size() > kRemembered) { // a graph that is still running is freed when it has finished
+    queue.device.driver.cuGraphExecDestroy(known.back().graph);
+    known.pop_back();
+  }
+  graph = known.front().graph;
+  return BMRT_OK;
+}
+
+bmrt_code_t runStream(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream,
+                      bmrt_status_t *status) {
+  if (blocks()) {
+    return launchAll(queue, program, stream, /*waits=*/true, status);
+  }
+  CUgraphExec graph = nullptr;
+  BMRT_RETURN_IF_ERROR(findGraph(queue, program, stream, graph, status));
   rememberLayers(queue, stream);
-  CUresult error = queue.device.driver.cuGraphLaunch(known->second.graph, queue.target);
+  CUresult error = queue.device.driver.cuGraphLaunch(graph, queue.target);
   return error ? failDriver(status, queue.device, "a graph cannot be launched", error) : BMRT_OK;
 }
 
@@ -196,8 +216,10 @@ void bmrt::cuda::destroyQueue(bmrt_queue_t *queue) {
   const Driver &driver = queue->device.driver;
   Current current(queue->device);
   driver.cuStreamSynchronize(queue->stream); // the caller's stream may be gone, and has been waited for
-  for (auto &[key, captured] : queue->graphs) {
-    driver.cuGraphExecDestroy(captured.graph);
+  for (auto &[key, all] : queue->graphs) {
+    for (const Captured &captured : all) {
+      driver.cuGraphExecDestroy(captured.graph);
+    }
   }
   for (CUevent event : queue->events) {
     driver.cuEventDestroy_v2(event);
@@ -280,7 +302,7 @@ bmrt_code_t bmrt::cuda::runTimed(bmrt_queue_t *queue, bmrt_program_t *program, c
   return guarded(status, [&] {
     Current current(queue->device);
     std::vector<Command> commands;
-    BMRT_RETURN_IF_ERROR(readCommands(*stream, commands, status));
+    BMRT_RETURN_IF_ERROR(readCommands(program->tables, *stream, commands, status));
     rememberLayers(*queue, *stream);
     return timeAll(*queue, *program, *stream, commands, *sink, status);
   });
