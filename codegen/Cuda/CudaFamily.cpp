@@ -13,6 +13,7 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/TopShapeOps.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -38,6 +39,7 @@ public:
 
   bool runsHere() const override { return hasDevice(chip.computeCapability); }
 
+  bool supportsSymbolicSizes() const override { return true; }
   bool canTune() const override { return true; }
   bool canRoundToTf32() const override { return true; }
   llvm::Error check(const codegen::CompileOptions &options) const override {
@@ -53,7 +55,9 @@ public:
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
   std::vector<UnsupportedOp> survey(func::FuncOp function) const override {
-    return kernels::findOpsWithoutKernel(function, "CUDA", /*openSizes=*/false);
+    std::vector<UnsupportedOp> unsupported = kernels::findOpsWithoutKernel(function, "CUDA");
+    function.walk([&](top::BindOp op) { unsupported.push_back({op, "reads a size, which only the host does"}); });
+    return unsupported;
   }
 
   double secondsOf(Operation *op) const override { return isa<device::ReshapeOp>(op) ? 0 : costOf(op, chip).seconds(); }
@@ -115,8 +119,9 @@ llvm::Expected<std::vector<char>> CudaTarget::directoryOf(const PtxKernels &kern
     const auto *first = reinterpret_cast<const char *>(&value);
     bytes.insert(bytes.end(), first, first + sizeof value);
   };
-  append(bmodel::cuda::Directory{bmodel::cuda::kMagic, bmodel::cuda::kVersion, uint32_t(images.size()),
-                                 uint32_t(kernels.size())});
+  append(bmodel::cuda::Directory{bmodel::cuda::kMagic,
+                                 kernels.takeSizes() ? bmodel::cuda::kVersionSizes : bmodel::cuda::kVersion,
+                                 uint32_t(images.size()), uint32_t(kernels.size())});
   std::vector<bmodel::cuda::Kernel> entries;
   for (size_t i = 0; i < kernels.size(); ++i) {
     entries.push_back({uint32_t(tables + names.size()), kernels[i].argumentCount()});

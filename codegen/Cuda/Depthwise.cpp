@@ -19,7 +19,8 @@ namespace tessera::cuda {
 
 bool isDepthwise(Operation *op) {
   auto conv = dyn_cast<device::ConvOp>(op);
-  if (!conv || conv.getScales() || !top::isConstant(conv.getW()) || conv.getWeightShape()[1] != 1) {
+  if (!conv || conv.getScales() || !top::isConstant(conv.getW()) || conv.getWeightShape()[1] != 1 ||
+      kernels::hasOpenSizes(op)) {
     return false;
   }
   RankedTensorType x = typeOf(conv.getX());

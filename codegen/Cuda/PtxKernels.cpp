@@ -102,7 +102,8 @@ unsigned residentBlocks(const PtxKernel &kernel) {
 /// Adds the entry of |kernel|, without a body.
 llvm::Function *createEntry(llvm::Module &module, const PtxKernel &kernel) {
   llvm::IRBuilder<> b(module.getContext());
-  SmallVector<llvm::Type *> types(kernel.argumentCount(), b.getPtrTy());
+  SmallVector<llvm::Type *> types(kernel.pointerCount(), b.getPtrTy());
+  types.append(kernel.argumentCount() - types.size(), b.getInt64Ty());
   auto *entry = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
                                        llvm::GlobalValue::ExternalLinkage, kernel.frame.symbol, module);
   entry->setCallingConv(llvm::CallingConv::PTX_Kernel);
@@ -129,6 +130,16 @@ void addClearing(llvm::Module &module, const PtxKernel &kernel) {
   b.CreateRetVoid();
 }
 
+/// Stores the dims of |entry| to an array, whose address goes to |slot|. Both vanish when the body is inlined.
+void addDims(llvm::IRBuilder<> &b, const PtxKernel &kernel, llvm::Function &entry, llvm::Value *slot) {
+  assert(!kernel.frame.counters && "counters and dims would share a slot");
+  llvm::Value *dims = b.CreateAlloca(llvm::ArrayType::get(b.getInt64Ty(), kernel.dims));
+  for (unsigned i = 0; i < kernel.dims; ++i) {
+    b.CreateStore(entry.getArg(kernel.pointerCount() + i), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), dims, i));
+  }
+  b.CreateStore(dims, slot);
+}
+
 /// Adds the entry of a kernel whose loops are |body| (KernelBuilder.h). The entry computes the tile of its thread or
 /// block, the argument array and the scratch pointer, and calls |body|.
 void addEntry(llvm::Function &body, const PtxKernel &kernel) {
@@ -149,12 +160,19 @@ void addEntry(llvm::Function &body, const PtxKernel &kernel) {
                           : threadNumber(b);
   const unsigned pointers = kernel.op->getNumOperands() + kernel.op->getNumResults();
   llvm::Value *arguments = b.CreateAlloca(llvm::ArrayType::get(pointer, pointers + 1));
-  b.CreateCondBr(b.CreateICmpSLT(tile, b.getInt64(kernel.frame.tiles)), work, done);
+  llvm::Value *tiles = entry->getArg(kernel.argumentCount() - 1);
+  if (kernel.frame.tileTerms.empty()) {
+    tiles = b.getInt64(kernel.frame.tiles);
+  }
+  b.CreateCondBr(b.CreateICmpSLT(tile, tiles), work, done);
   b.SetInsertPoint(work);
-  for (unsigned i = 0; i < kernel.argumentCount(); ++i) {
+  for (unsigned i = 0; i < kernel.pointerCount(); ++i) {
     if (i != pointers) { // the scratch pointer is not in the array; counters take its place
       b.CreateStore(entry->getArg(i), b.CreateConstInBoundsGEP1_64(pointer, arguments, std::min(i, pointers)));
     }
+  }
+  if (kernel.dims) {
+    addDims(b, kernel, *entry, b.CreateConstInBoundsGEP1_64(pointer, arguments, pointers));
   }
   llvm::Value *scratch =
       b.CreatePtrAdd(entry->getArg(pointers), b.CreateMul(tile, b.getInt64(kernel.frame.scratchBytes)));
@@ -222,7 +240,7 @@ LogicalResult emit(kernels::KernelBuilder &kb) {
 }
 
 FailureOr<kernels::Kernel> compileKernel(Operation *op, StringRef symbol, unsigned computeCapability) {
-  PtxKernel kernel{op, {}};
+  kernels::KernelFrame frame;
   auto fail = [&](const llvm::Twine &how) {
     return op->emitError("internal error: the kernel of '") << op->getName() << "' " << how.str();
   };
@@ -230,7 +248,7 @@ FailureOr<kernels::Kernel> compileKernel(Operation *op, StringRef symbol, unsign
   if (failed(emit(kb))) {
     return failure();
   }
-  FailureOr<OwningOpRef<ModuleOp>> loops = kernels::takeKernel(kb, kernel.frame);
+  FailureOr<OwningOpRef<ModuleOp>> loops = kernels::takeKernel(kb, frame);
   if (failed(loops)) {
     return failure();
   }
@@ -244,12 +262,12 @@ FailureOr<kernels::Kernel> compileKernel(Operation *op, StringRef symbol, unsign
   }
   std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(computeCapability);
   setTarget(*module, *machine);
-  addEntry(*module->getFunction(symbol), kernel);
+  addEntry(*module->getFunction(symbol), PtxKernel(op, frame));
   llvm::Expected<std::string> text = textOf(*module, *machine);
   if (!text) {
     return fail("has no code: " + llvm::toString(text.takeError()));
   }
-  return kernels::Kernel{std::move(kernel.frame), {text->begin(), text->end()}};
+  return kernels::Kernel{std::move(frame), {text->begin(), text->end()}};
 }
 
 /// Joins the PTX of single-kernel modules to one module. Lines before the entries (version, target, declarations) are
@@ -294,7 +312,7 @@ void PtxKernels::add(Operation *op) {
 }
 
 llvm::Expected<kernels::Kernel> PtxKernels::compileClearing(kernels::KernelCache &cache) {
-  const PtxKernel kernel{nullptr, {.symbol = "clear_counters", .tiles = 1}};
+  const PtxKernel kernel(nullptr, {.symbol = "clear_counters", .tiles = 1});
   const std::string key = "clear_counters-" + machine();
   if (std::optional<kernels::Kernel> known = cache.lookup(key)) {
     ++clearingHits;
@@ -322,7 +340,7 @@ llvm::Expected<std::string> PtxKernels::compile(kernels::KernelCache &cache,
   }
   SmallVector<StringRef> texts;
   auto append = [&](Operation *op, const kernels::Kernel &kernel) {
-    compiled.push_back({op, kernel.frame});
+    compiled.emplace_back(op, kernel.frame);
     texts.emplace_back(kernel.code.data(), kernel.code.size());
   };
   for (size_t i = 0; i < set.size(); ++i) {

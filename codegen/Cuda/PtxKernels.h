@@ -16,19 +16,28 @@ inline constexpr unsigned kBlock = 128;
 ///
 ///   .entry symbol(.u64 operand 0, .., .u64 result 0, .., .u64 scratch)
 ///   .entry symbol(.u64 operand 0, .., .u64 result 0, .., .u64 scratch, .u64 counters)   if frame.counters
+///   .entry symbol(.u64 operand 0, .., .u64 result 0, .., .u64 scratch, .u64 dim 0, ..)  if |dims| is not 0
+///   .entry symbol(.., .u64 tiles)                                                       if frame.tileTerms
 ///
 /// Each thread, or each block of frame.blockThreads threads, computes one launch tile and uses frame.scratchBytes of
 /// its own behind |scratch|.
 struct PtxKernel {
   mlir::Operation *op; ///< the first op that needs the kernel; null: the kernel clears one counter per thread
   kernels::KernelFrame frame;
+  unsigned dims; ///< number of symbolsOf(op), which are known at run time
 
-  unsigned argumentCount() const {
+  PtxKernel(mlir::Operation *op, kernels::KernelFrame frame)
+      : op(op), frame(std::move(frame)), dims(op ? kernels::symbolsOf(op).size() : 0) {}
+
+  /// Returns the number of tensors and of the pointers to scratch and counters.
+  unsigned pointerCount() const {
     return op ? op->getNumOperands() + op->getNumResults() + 1 + (frame.counters > 0) : 1;
   }
+  unsigned argumentCount() const { return pointerCount() + dims + (frame.tileTerms.empty() ? 0 : 1); }
   /// Returns the number of threads per block.
   unsigned threads() const { return frame.blockThreads ? frame.blockThreads : kBlock; }
-  int64_t blocks() const { return frame.blockThreads ? frame.tiles : (frame.tiles + kBlock - 1) / kBlock; }
+  /// Returns the number of tiles that a block computes.
+  unsigned tilesPerBlock() const { return frame.blockThreads ? 1 : kBlock; }
 };
 
 /// The kernels that ops need, without duplicates, in order of first use. The kernel that clears counters is the last.
@@ -50,6 +59,10 @@ public:
   std::optional<size_t> clearing() const { return clears ? std::optional(set.size()) : std::nullopt; }
   size_t size() const { return compiled.size(); }
   size_t cacheHits() const { return set.cacheHits() + clearingHits; }
+  /// Returns true if a kernel takes sizes that are known at run time.
+  bool takeSizes() const {
+    return llvm::any_of(compiled, [](const PtxKernel &kernel) { return kernel.dims > 0; });
+  }
 
 private:
   std::string machine() const;

@@ -3,6 +3,7 @@
 #include "codegen/Cuda/SubnetEmitter.h"
 
 #include "bmodel/cuda/program.h"
+#include "codegen/Cuda/StreamSizes.h"
 #include "codegen/Target/Tensors.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
@@ -44,11 +45,17 @@ public:
     made.workspaceBytes = placed = llvm::alignTo(made.workspaceBytes, device::kAddressAlignment);
     addClearing();
     for (Operation &op : function.getBody().front().without_terminator()) {
+      if (needsKernel(&op)) {
+        sizes.addParams(&op);
+      }
+    }
+    for (Operation &op : function.getBody().front().without_terminator()) {
       if (llvm::Error error = needsKernel(&op) ? addLaunch(&op) : llvm::Error::success()) {
         return error;
       }
     }
-    made.subnet.kind = bmodel::SubnetKind::Device, made.subnet.kernel_abi = bmodel::cuda::kVersion;
+    made.subnet.kind = bmodel::SubnetKind::Device;
+    made.subnet.kernel_abi = kernels.takeSizes() ? bmodel::cuda::kVersionSizes : bmodel::cuda::kVersion;
     made.subnet.code_segment = int32_t(kCode);
     if (made.ops > 0) {
       addStep();
@@ -93,6 +100,9 @@ private:
     launch.grid[0] = uint32_t(blocks), launch.block[0] = kBlock;
     launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
     append(launch);
+    if (kernels.takeSizes()) {
+      append(bmodel::cuda::Grid{bmodel::cuda::kConstantGrid, 1});
+    }
     append(inWorkspace(counters, bytes));
     placed = llvm::alignTo(placed + bytes, device::kAddressAlignment);
     made.workspaceBytes = placed;
@@ -104,16 +114,18 @@ private:
 
   /// Returns the argument for the bytes of |value|.
   Argument pointerTo(Value value) {
-    uint64_t reach = uint64_t(device::physicalBytes(cast<RankedTensorType>(value.getType())));
+    Dim bytes = device::symbolicBytes(cast<RankedTensorType>(value.getType()));
+    ArgumentKind kind = bytes.isKnown() ? ArgumentKind::pointer : ArgumentKind::sized;
+    uint64_t reach = bytes.isKnown() ? uint64_t(bytes.value()) : sizes.indexOf(bytes);
     if (Value root = device::getConstantRoot(value)) {
-      return {ArgumentKind::pointer, arguments + slots.at(root), 0, reach};
+      return {kind, arguments + slots.at(root), 0, reach};
     }
     device::Address address = *device::getAddress(value);
     auto count = uint32_t(made.tensors.size());
     uint32_t tensor = address.memory < 0 ? uint32_t(-address.memory - 1)
                       : address.memory   ? arguments + count + uint32_t(address.memory - 1)
                                          : arguments + count + results;
-    return {ArgumentKind::pointer, tensor, uint64_t(address.offset), reach};
+    return {kind, tensor, uint64_t(address.offset), reach};
   }
 
   template <typename T>
@@ -133,19 +145,26 @@ private:
 
   llvm::Error addLaunch(Operation *op) {
     size_t index = kernels.indexOf(op);
-    const kernels::KernelFrame &frame = kernels[index].frame;
-    if (kernels[index].blocks() > int64_t(kMostBlocks)) {
-      return llvm::createStringError("%s: its kernel needs %lld blocks of threads, more than one launch can have",
-                                     top::getDisplayName(op->getLoc()).c_str(), (long long)kernels[index].blocks());
+    const PtxKernel &kernel = kernels[index];
+    const kernels::KernelFrame &frame = kernel.frame;
+    const Dim tiles = frame.tilesOf(op);
+    const uint64_t blocks = tiles.isKnown() ? llvm::divideCeil(uint64_t(tiles.value()), kernel.tilesPerBlock()) : 1;
+    if (blocks > kMostBlocks) {
+      return llvm::createStringError("%s: its kernel needs %llu blocks of threads, more than one launch can have",
+                                     top::getDisplayName(op->getLoc()).c_str(), (unsigned long long)blocks);
     }
-    uint64_t scratch = uint64_t(frame.tiles) * uint64_t(frame.scratchBytes);
+    uint64_t scratch = uint64_t(maxOf(tiles)) * uint64_t(frame.scratchBytes);
     Launch launch = {};
-    launch.kernel = uint32_t(index), launch.argumentCount = kernels[index].argumentCount();
-    launch.grid[0] = uint32_t(kernels[index].blocks());
+    launch.kernel = uint32_t(index), launch.argumentCount = kernel.argumentCount();
+    launch.grid[0] = uint32_t(blocks);
     launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
-    launch.block[0] = kernels[index].threads(), launch.sharedBytes = uint32_t(frame.sharedBytes);
+    launch.block[0] = kernel.threads(), launch.sharedBytes = uint32_t(frame.sharedBytes);
     launch.layer = layerOf(op);
     append(launch);
+    if (kernels.takeSizes()) {
+      append(bmodel::cuda::Grid{tiles.isKnown() ? bmodel::cuda::kConstantGrid : sizes.indexOf(tiles),
+                                kernel.tilesPerBlock()});
+    }
     for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults()))) {
       append(pointerTo(value));
     }
@@ -153,6 +172,12 @@ private:
     if (uint64_t bytes = uint64_t(frame.counters) * kCounterBytes) {
       append(inWorkspace(counters, bytes));
       counters += bytes;
+    }
+    for (top::SizeSymbolAttr symbol : kernels::symbolsOf(op)) {
+      append(Argument{ArgumentKind::dim, sizes.paramOf(symbol), 0, 0});
+    }
+    if (!frame.tileTerms.empty()) {
+      append(Argument{ArgumentKind::size, sizes.indexOf(tiles), 0, 0});
     }
     made.workspaceBytes = std::max(made.workspaceBytes, placed + scratch);
     auto work = cast<device::WorkInterface>(op);
@@ -166,6 +191,13 @@ private:
     for (uint32_t slot = 0; slot < arguments + results + made.tensors.size(); ++slot) {
       bool isResult = slot >= arguments && slot < arguments + results;
       (isResult ? run.outputs : run.inputs).push_back(slot);
+    }
+    if (kernels.takeSizes()) {
+      std::vector<char> table = sizes.table();
+      stream.insert(stream.begin(), table.begin(), table.end());
+      for (top::SizeSymbolAttr symbol : sizes.params()) {
+        run.dims.push_back(made.sizes.slotOf(kernels::sizeOf(symbol)));
+      }
     }
     program.memory.push_back(std::move(stream));
     run.offset = program.sections[kCode].append(program.memory.back()), run.bytes = program.memory.back().size();
@@ -202,6 +234,7 @@ private:
   uint64_t placed = 0, flops = 0;
   uint64_t counters = 0; ///< offset of the next op's counters in the workspace
   std::vector<char> stream;
+  StreamSizes sizes;
   std::vector<std::string> layers;
   DenseMap<Value, uint32_t> slots; ///< constant -> index in made.tensors
 };

@@ -303,8 +303,9 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
       return failure();
     }
     AttentionShape shape(kb);
-    if (kb.target.shuffle && numElements(kb.resultType()) * shape.keys.value() * shape.depth > 0) {
-      emitSharedAttention(FixedAttentionShape(shape));
+    bool isEmpty = countElements(kb.resultType()).is(0) || shape.keys.is(0) || shape.depth == 0;
+    if (kb.target.shuffle && !isEmpty) {
+      emitSharedAttention(shape);
     } else {
       AttentionEmitter(shape).emit();
     }

@@ -26,14 +26,14 @@ constexpr int64_t kWantedThreads = 16384;              ///< a thread takes sever
                                                        ///< threads remain
 constexpr int64_t kMostRuns = 8;                       ///< runs of features that one thread sums at once
 
-class SharedAttention : FixedAttentionShape {
+class SharedAttention : AttentionShape {
 public:
-  explicit SharedAttention(const FixedAttentionShape &shape)
-      : FixedAttentionShape(shape), element(isOfIntegers() ? kb.b.getF32Type() : kb.operandType(0).getElementType()),
+  explicit SharedAttention(const AttentionShape &shape)
+      : AttentionShape(shape), element(isOfIntegers() ? kb.b.getF32Type() : kb.operandType(0).getElementType()),
         type(registerType(element)), scoreSum(isOfIntegers() ? scoreSumType() : type),
-        valueSum(isOfIntegers() ? valueSumType() : type), chunks(llvm::divideCeil(keys, kRowThreads)),
-        batch(ShapedType::getNumElements(batchDims())) {
-    while (rows < 4 && batch * llvm::divideCeil(queries, 2 * rows) * kRowThreads >= kWantedThreads) {
+        valueSum(isOfIntegers() ? valueSumType() : type), chunks(llvm::divideCeil(maxOf(keys), kRowThreads)) {
+    const Dim batch = multiply(batchDims());
+    while (rows < 4 && likelyOf(batch * ceilDiv(queries, 2 * rows)) * kRowThreads >= kWantedThreads) {
       rows *= 2;
     }
     while (run < 4 && features % (2 * run * kRowThreads) == 0 && v.begin(2 * run) && y.begin(2 * run)) {
@@ -42,12 +42,12 @@ public:
   }
 
   void emit() {
-    SmallVector<int64_t> space(batchDims());
-    space.push_back(llvm::divideCeil(queries, rows));
+    SmallVector<Dim> space(batchDims());
+    space.push_back(ceilDiv(queries, rows));
     int64_t perThread = rows * chunks * int64_t(sizeof(float));
-    keepsScores = ShapedType::getNumElements(space) * kRowThreads * perThread <= kMostScoreBytes;
+    keepsScores = maxOf(multiply(space)) <= kMostScoreBytes / (kRowThreads * perThread);
     kb.setScratchBytes(keepsScores ? perThread : 0);
-    kb.forSharedRows(ShapedType::getNumElements(space), [&](Value item) {
+    kb.forSharedRows(multiply(space), [&](Value item) {
       at = delinearize(kb, item, space);
       firstRow = kb.mul(at.pop_back_val(), rows);
       // Start at the scratch of the row's first thread. The scratch areas of the threads that share a row are used as
@@ -67,12 +67,12 @@ private:
   Type elementOf(unsigned operand) { return kb.operandType(operand).getElementType(); }
   Value maximum(Value a, Value b) { return emitExtremum(kb, type, a, b, false); }
   /// Returns the index of row |firstRow| + |r|; rows beyond the last one repeat the last row and are not stored.
-  Value clampedRow(int64_t r) { return kb.min(kb.add(firstRow, r), kb.constant(queries - 1)); }
+  Value clampedRow(int64_t r) { return kb.min(kb.add(firstRow, r), kb.index(queries - 1)); }
 
   /// Computes, for each row, this thread's score among the 16 keys that begin at |first|.
   Values scoresAt(Value first, Value mask) {
     Value key = kb.add(first, kb.sharedLane());
-    key = mask ? kb.min(key, kb.constant(keys - 1)) : key;
+    key = mask ? kb.min(key, kb.index(keys - 1)) : key;
     Value kBase = kb.add(matrixBase(k, at), kb.mul(key, k.rowStride())), qBase = matrixBase(q, at);
     unsigned width = depth % 4 == 0 && q.begin(4) && k.begin(4) ? 4 : 1;
     Values sums = kb.forLoop(
@@ -145,7 +145,7 @@ private:
       for (int64_t r = 0; r < rows; ++r) {
         next[r * perRow] = arith::AddFOp::create(kb.b, next[r * perRow], powers[r]);
       }
-      int64_t count = mask ? keys % kRowThreads : kRowThreads;
+      Dim count = mask ? mod(keys, kRowThreads) : Dim(kRowThreads);
       return overKeys(count, next, [&](Value j, Values &inner) {
         Value at = kb.add(vBase, kb.mul(kb.add(t, j), v.rowStride()));
         addKey(at, j, powers, from, runs, inner);
@@ -159,9 +159,9 @@ private:
   }
 
   /// Runs |body| over |count| keys of a chunk; unrolls four keys if |count| is a multiple of four.
-  Values overKeys(int64_t count, Values sums, function_ref<void(Value j, Values &sums)> body) {
-    int64_t unrolled = count % 4 == 0 ? 4 : 1;
-    return kb.forLoop(kb.constant(0), kb.constant(count), unrolled, sums, [&](Value j, ValueRange old) {
+  Values overKeys(Dim count, Values sums, function_ref<void(Value j, Values &sums)> body) {
+    int64_t unrolled = isMultipleOf(count, 4) ? 4 : 1;
+    return kb.forLoop(kb.constant(0), kb.index(count), unrolled, sums, [&](Value j, ValueRange old) {
       Values next(old);
       for (int64_t i = 0; i < unrolled; ++i) {
         body(kb.add(j, i), next);
@@ -224,14 +224,14 @@ private:
         isWhole(from, i) ? storeRun() : kb.ifThen(kb.less(feature, kb.constant(features)), storeRun);
       }
     };
-    queries % rows ? kb.ifThen(kb.less(row, kb.constant(queries)), store) : store();
+    isMultipleOf(queries, rows) ? store() : kb.ifThen(kb.less(row, kb.index(queries)), store);
   }
 
   Type element, type;
   Type scoreSum, valueSum; ///< accumulator types of q k^T and of the contraction with v
-  int64_t chunks, batch;
-  int64_t rows = 1; ///< rows of q that the threads compute together
-  int64_t run = 1;  ///< neighbouring features that one thread computes
+  int64_t chunks;          ///< of kRowThreads keys, at most
+  int64_t rows = 1;        ///< rows of q that the threads compute together
+  int64_t run = 1;         ///< neighbouring features that one thread computes
   bool keepsScores = true;
   Values at;
   Value firstRow, scores;
@@ -239,6 +239,6 @@ private:
 
 } // namespace
 
-void emitSharedAttention(const FixedAttentionShape &shape) { SharedAttention(shape).emit(); }
+void emitSharedAttention(const AttentionShape &shape) { SharedAttention(shape).emit(); }
 
 } // namespace tessera::kernels

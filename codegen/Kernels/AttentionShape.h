@@ -80,9 +80,9 @@ private:
   llvm::SmallVector<int64_t> batch;
 };
 
-/// Emits attention in which kRowThreads threads share each row of q (KernelBuilder::forSharedRows). No dimension may be
-/// 0.
-void emitSharedAttention(const FixedAttentionShape &shape);
+/// Emits attention in which kRowThreads threads share each row of q (KernelBuilder::forSharedRows). No constant
+/// dimension may be 0.
+void emitSharedAttention(const AttentionShape &shape);
 
 } // namespace tessera::kernels
 

@@ -186,7 +186,7 @@ struct ConvModel : KernelInterface::ExternalModel<ConvModel, device::ConvOp> {
     if (conv.getPacking()) {
       return op->emitError("internal error: the loop kernel does not support packed weights");
     }
-    bool isPlain = !device::isBlocked(kb.operandType(0)) && !device::isBlocked(kb.resultType());
+    bool isPlain = !device::isBlocked(kb.operandType(0)) && !device::isBlocked(kb.resultType()) && !hasOpenSizes(op);
     if (kb.target.tileIsThread && isPlain && numElements(kb.operandType(1)) * numElements(kb.resultType()) > 0) {
       emitConvByThreads(kb, conv);
     } else {

@@ -86,7 +86,8 @@ void KernelBuilder::forTiles(Dim tiles, function_ref<void(Value)> body) {
 }
 
 void KernelBuilder::forSharedRows(Dim count, function_ref<void(Value)> body) {
-  forTiles(tessera::max(1, count * kRowThreads), [&](Value tile) {
+  // A launch of an open number of tiles may have none, and then no thread accesses a row.
+  forTiles(count.isKnown() ? tessera::max(1, count * kRowThreads) : count * kRowThreads, [&](Value tile) {
     lane = rem(tile, kRowThreads);
     body(div(tile, kRowThreads));
     lane = nullptr;

@@ -18,7 +18,7 @@ namespace tessera::kernels {
 
 bool needsKernel(Operation *op) { return isa<KernelInterface>(op) && !device::isElided(op); }
 
-std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(func::FuncOp function, StringRef machine, bool openSizes) {
+std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(func::FuncOp function, StringRef machine) {
   std::vector<codegen::UnsupportedOp> unsupported;
   for (Operation &op : function.getBody().front()) {
     auto kernel = dyn_cast<KernelInterface>(op);
@@ -26,7 +26,7 @@ std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(func::FuncOp function, 
       unsupported.push_back({&op, "is a custom operator, which only the host computes"});
     } else if (isa<device::DeviceDialect>(op.getDialect()) && !kernel && !isa<device::ReshapeOp>(op)) {
       unsupported.push_back({&op, ("has no " + machine + " kernel").str()});
-    } else if (kernel && hasOpenSizes(&op) && !(openSizes && kernel.acceptsOpenSizes())) {
+    } else if (kernel && hasOpenSizes(&op) && !kernel.acceptsOpenSizes()) {
       unsupported.push_back({&op, kOpenSizesText});
     }
   }

@@ -15,10 +15,8 @@ namespace tessera::kernels {
 bool needsKernel(mlir::Operation *op);
 
 /// Returns the device ops of |function| that are neither views nor implement KernelInterface, as ops that |machine|,
-/// a name for messages, does not support; also ops whose kernel does not accept their open sizes. |openSizes|: the
-/// machine can pass sizes to kernels.
-std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(mlir::func::FuncOp function, llvm::StringRef machine,
-                                                         bool openSizes);
+/// a name for messages, does not support; also ops whose kernel does not accept their open sizes.
+std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(mlir::func::FuncOp function, llvm::StringRef machine);
 
 /// Holds the kernels that ops need, in order of first use; equal kernels are stored once.
 class KernelSet {

@@ -191,12 +191,13 @@ LoopNest cutForTiles(const KernelBuilder &kb, const LoopNest &nest, int64_t lane
   if (!kb.target.tileIsThread || nest.dims.empty() || nest.size().is(0) || nest.paddedLanes) {
     return cut;
   }
-  int64_t size = nest.dims.back().size.value(), kept = std::min(size, lanes);
-  while (kept > 1 && size % kept) {
+  Dim size = nest.dims.back().size;
+  int64_t kept = size.isKnown() ? std::min(size.value(), lanes) : lanes;
+  while (kept > 1 && !isMultipleOf(size, kept)) {
     --kept;
   }
   NestDim outer = nest.dims.back();
-  outer.size = size / kept;
+  outer.size = floorDiv(size, kept);
   for (Dim &stride : outer.strides) {
     stride *= kept;
   }

@@ -25,7 +25,7 @@ LogicalResult emitLoops(KernelBuilder &kb) {
     return kb.op()->emitError("cannot be compiled to a kernel: '")
            << kb.op()->getName() << "' does not implement KernelInterface";
   }
-  if (hasOpenSizes(kb.op()) && (kb.target.tileIsThread || !interface.acceptsOpenSizes())) {
+  if (hasOpenSizes(kb.op()) && !interface.acceptsOpenSizes()) {
     return kb.op()->emitError() << kOpenSizesText;
   }
   return interface.emitKernel(kb);

@@ -154,7 +154,7 @@ struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulO
   static bool isPlain(KernelBuilder &kb) {
     return llvm::all_of(
         ArrayRef<RankedTensorType>{kb.operandType(0), kb.operandType(1), kb.resultType()}, [](RankedTensorType type) {
-          return !device::isBlocked(type) && numElements(type) > 0 && type.getElementTypeBitWidth() >= 8;
+          return !device::isBlocked(type) && !countElements(type).is(0) && type.getElementTypeBitWidth() >= 8;
         });
   }
 };

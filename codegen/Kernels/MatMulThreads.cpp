@@ -33,26 +33,26 @@ public:
   ThreadMatMul(KernelBuilder &kb, device::MatMulOp op)
       : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()),
         epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())),
-        isOrdered(device::isOrderedContraction(op)), rows(Shape(y)[y.getRank() - 2].value()),
-        columns(Shape(y)[y.getRank() - 1].value()), depth(Shape(a)[a.getRank() - (op.getTransA() ? 2 : 1)].value()) {
+        isOrdered(device::isOrderedContraction(op)), rows(Shape(y)[y.getRank() - 2]),
+        columns(Shape(y)[y.getRank() - 1]), depth(Shape(a)[a.getRank() - (op.getTransA() ? 2 : 1)]) {
     choose();
   }
 
   void emit() {
-    SmallVector<int64_t> space(Shape(y).dropBack(2).values());
-    space.append({int64_t(llvm::divideCeil(rows, rowsPerThread)), columns / columnsPerThread});
+    SmallVector<Dim> space = Shape(y).dropBack(2).dims();
+    space.append({ceilDiv(rows, rowsPerThread), floorDiv(columns, columnsPerThread)});
     if (isShared) {
-      return kb.forSharedRows(ShapedType::getNumElements(space), [&](Value item) {
+      return kb.forSharedRows(multiply(space), [&](Value item) {
         place(delinearize(kb, item, space));
         sumInRow();
       });
     }
-    kb.forTiles(ShapedType::getNumElements(space), [&](Value tile) {
+    kb.forTiles(multiply(space), [&](Value tile) {
       place(delinearize(kb, tile, space));
       Value start = kb.constant(0);
-      Values sums = kb.forLoop(start, kb.constant(depth), unrolled,
-                               Values(rowsPerThread * columnsPerThread, kb.zero(accumulator)),
-                               [&](Value k, ValueRange old) { return addTerms(k, old); });
+      Values sums =
+          kb.forLoop(start, kb.index(depth), unrolled, Values(rowsPerThread * columnsPerThread, kb.zero(accumulator)),
+                     [&](Value k, ValueRange old) { return addTerms(k, old); });
       store(sums);
     });
   }
@@ -60,14 +60,16 @@ public:
 private:
   using Values = SmallVector<Value>;
 
+  /// Chooses the results of a thread at likely sizes.
   void choose() {
-    int64_t batch = numElements(Shape(y).dropBack(2));
+    int64_t batch = likelyOf(countElements(Shape(y).dropBack(2))), likelyRows = likelyOf(rows);
     isShared = kb.target.shuffle && !isOrdered && accumulator.getIntOrFloatBitWidth() == 32 &&
-               depth >= 2 * kRowThreads && (op.getTransB() || batch * rows * columns < kFewThreads);
+               likelyOf(depth) >= 2 * kRowThreads &&
+               (op.getTransB() || batch * likelyRows * likelyOf(columns) < kFewThreads);
     auto grow = [&](int64_t &size, int64_t most, bool fits) {
       size *= 2;
-      int64_t threads =
-          batch * llvm::divideCeil(rows, rowsPerThread) * (columns / columnsPerThread) * (isShared ? kRowThreads : 1);
+      int64_t threads = batch * llvm::divideCeil(likelyRows, rowsPerThread) * (likelyOf(columns) / columnsPerThread) *
+                        (isShared ? kRowThreads : 1);
       // A warp contains two rows of threads. If each row computes four columns, the warp reads a whole 32-byte sector
       // of a row of b.
       bool isSector = isShared && !op.getTransB() && &size == &columnsPerThread;
@@ -79,12 +81,12 @@ private:
     };
     bool grows = true;
     while (grows) {
-      grows = grow(columnsPerThread, kMostColumns, columns % (2 * columnsPerThread) == 0);
-      grows |= grow(rowsPerThread, isShared ? kMostRows / 2 : kMostRows, rowsPerThread < rows);
+      grows = grow(columnsPerThread, kMostColumns, isMultipleOf(columns, 2 * columnsPerThread));
+      grows |= grow(rowsPerThread, isShared ? kMostRows / 2 : kMostRows, rowsPerThread < likelyRows);
     }
     int64_t step = isShared ? 4 * kRowThreads : 4;
     bool isAlong = !isShared || (op.getTransB() && !op.getTransA()); // a thread's terms are contiguous
-    unrolled = depth % step == 0 && isAlong && op.getWeightGroup() % 4 == 0 ? 4 : 1;
+    unrolled = isMultipleOf(depth, step) && isAlong && op.getWeightGroup() % 4 == 0 ? 4 : 1;
   }
 
   /// Sets the results that this thread computes, from its |indices| in the space of tiles.
@@ -98,7 +100,7 @@ private:
   /// Returns the index of this thread's row |r|. Rows beyond the last one repeat the last row and are not stored.
   Value rowAt(int64_t r) {
     Value at = kb.add(row, r);
-    return rows % rowsPerThread ? kb.min(at, kb.constant(rows - 1)) : at;
+    return isMultipleOf(rows, rowsPerThread) ? at : kb.min(at, kb.index(rows - 1));
   }
 
   /// Loads |count| elements of an operand, |stride| apart from |at| on, and converts them to the accumulator type.
@@ -167,7 +169,7 @@ private:
     Values sums(rowsPerThread * columnsPerThread, kb.zero(accumulator));
     sums = overRow(kb, depth, kRowThreads * unrolled, sums, [&](Value i, Value mask, ValueRange old) {
       Value k = kb.add(i, kb.mul(kb.sharedLane(), unrolled));
-      Values next = addTerms(mask ? kb.min(k, kb.constant(depth - 1)) : k, old);
+      Values next = addTerms(mask ? kb.min(k, kb.index(depth - 1)) : k, old);
       for (auto [value, before] : llvm::zip_equal(next, old)) {
         value = keepActive(kb, mask, value, before);
       }
@@ -198,7 +200,7 @@ private:
             ? epilogue.store(results[0], where, -1, Value())
             : epilogue.store(vector::FromElementsOp::create(kb.b, type, results), where, y.getRank() - 1, Value());
       };
-      rows % rowsPerThread ? kb.ifThen(kb.less(kb.add(row, r), kb.constant(rows)), storeRow) : storeRow();
+      isMultipleOf(rows, rowsPerThread) ? storeRow() : kb.ifThen(kb.less(kb.add(row, r), kb.index(rows)), storeRow);
     }
   }
 
@@ -208,7 +210,7 @@ private:
   EpilogueStore epilogue;
   Type accumulator;
   const bool isOrdered;
-  const int64_t rows, columns, depth;
+  const Dim rows, columns, depth;
   bool isShared = false;
   int64_t rowsPerThread = 1, columnsPerThread = 1; ///< per thread or per shared row
   int64_t unrolled = 1;                            ///< contiguous terms that a thread loads at once

@@ -115,14 +115,17 @@ public:
 
   void emit(Value base) {
     Value place = kb.sub(kb.constant(kRowThreads - 1), kb.sharedLane());
-    int64_t axis = view.axis.value(), whole = axis / kRowThreads * kRowThreads;
+    Dim rest = mod(view.axis, kRowThreads), whole = view.axis - rest;
     Value carried =
-        kb.forLoop(kb.constant(0), kb.constant(whole), kRowThreads, kb.zero(type), [&](Value i, ValueRange old) {
+        kb.forLoop(kb.constant(0), kb.index(whole), kRowThreads, kb.zero(type), [&](Value i, ValueRange old) {
           return SmallVector<Value>{chunk(base, kb.add(i, place), Value(), old[0])};
         })[0];
-    if (whole < axis) {
+    auto last = [&] {
       Value k = kb.add(place, whole);
-      chunk(base, k, kb.less(k, kb.constant(axis)), carried);
+      chunk(base, k, kb.less(k, kb.index(view.axis)), carried);
+    };
+    if (!rest.is(0)) {
+      rest.isKnown() ? last() : kb.ifThen(kb.less(kb.constant(0), kb.index(rest)), last);
     }
   }
 

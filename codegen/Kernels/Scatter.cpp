@@ -32,7 +32,7 @@ public:
     if (op.getInPlace()) {
       return kb.forTiles(1, [&](Value) { op.getNd() ? scatterSlices() : scatterElements(); });
     }
-    if (int64_t count = countUpdates(); kb.target.tileIsThread && count <= kMostUpdates && numElements(y) > 0) {
+    if (int64_t count = countUpdates(); kb.target.tileIsThread && count <= kMostUpdates && hasKnownSizes()) {
       element = op.getReduction() == "none" ? storageElement(kb, element) : element; // pure moves keep all bits
       return forItems(kb, numElements(y), 1, 1, [&](Value item) {
         Value value = kb.loadElements(element, 0, kb.operand(0), item);
@@ -50,6 +50,9 @@ private:
   /// Maximum number of updates through which each element's thread searches; with more, a single thread applies all
   /// updates.
   static constexpr int64_t kMostUpdates = 4096;
+
+  /// Returns true if all sizes are numbers and there are results.
+  bool hasKnownSizes() const { return !hasOpenSizes(op) && numElements(y) > 0; }
 
   /// Returns the updates through which each element's thread searches; more than the maximum if they are not known.
   int64_t countUpdates() {

@@ -24,7 +24,7 @@ enum Section : uint32_t { kCode, kConstants };
 } // namespace
 
 std::vector<UnsupportedOp> CpuChip::survey(func::FuncOp function) const {
-  std::vector<UnsupportedOp> unsupported = findOpsWithoutKernel(function, family(), /*openSizes=*/true);
+  std::vector<UnsupportedOp> unsupported = findOpsWithoutKernel(function, family());
   llvm::erase_if(unsupported, [](const UnsupportedOp &each) { return isa<device::CustomOp>(each.op); });
   return unsupported;
 }

@@ -27,10 +27,15 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+/// Returns true if states can grow on |target|: it appends to them in the host's memory, where they are.
+static bool canGrowStates(const Target &target) {
+  return target.supportsSymbolicSizes() && target.describe().memory == bmodel::MemoryKind::Host;
+}
+
 void buildLowering(OpPassManager &manager, const Target &first, const std::string &requantisation, bool instrument) {
   device::LoweringOptions options;
   options.requantisation = requantisation, options.instrument = instrument;
-  options.updateStates = first.supportsSymbolicSizes();
+  options.updateStates = canGrowStates(first);
   device::buildLoweringPipeline(manager, options, [&](OpPassManager &functions) { first.addForms(functions); });
 }
 
@@ -336,10 +341,10 @@ static llvm::Error checkSymbolicSizes(func::FuncOp function, const DeployOptions
   const auto *unable =
       llvm::find_if(options.targets, [](const Target *each) { return !each->supportsSymbolicSizes(); });
   if (!options.bucket.text.empty()) {
-    return unable != options.targets.end()
+    return !options.targets.front()->runsEverything()
                ? llvm::Error::success()
-               : llvm::make_error<UsageError>("--buckets is for chips that support only sizes that are numbers; '" +
-                                              options.targets.front()->name() + "' runs every size as it is");
+               : llvm::make_error<UsageError>("--buckets is for accelerators; '" + options.targets.front()->name() +
+                                              "' runs every size as it is");
   }
   for (BlockArgument argument : function.getArguments()) {
     for (auto [dim, size] : llvm::enumerate(Shape(argument).dims())) {
@@ -468,7 +473,7 @@ static llvm::Expected<func::FuncOp> findFunction(ModuleOp module, const DeployOp
     return std::move(error);
   }
   const Target &first = *options.targets.front();
-  if (!first.supportsSymbolicSizes()) {
+  if (!canGrowStates(first)) {
     if (llvm::Error error = rejectGrowth(*function, "chip '" + first.name() + "' does not support")) {
       return std::move(error);
     }

@@ -297,6 +297,8 @@ void StageBuilder::linkSizes(SubnetProgram &program) {
     if (bmodel::LaunchDefT *launch = step->op.AsLaunchDef()) {
       llvm::for_each(launch->dims, [&](uint32_t &slot) { slot = map[slot]; });
       launch->tile_count_slot = launch->tile_count_slot < 0 ? -1 : int32_t(map[size_t(launch->tile_count_slot)]);
+    } else if (bmodel::RunStreamOnDefT *run = step->op.AsRunStreamOnDef()) {
+      llvm::for_each(run->dims, [&](uint32_t &slot) { slot = map[slot]; });
     } else if (bmodel::ReadDimDefT *read = step->op.AsReadDimDef()) {
       read->slot = map[read->slot];
     }

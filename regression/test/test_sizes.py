@@ -328,12 +328,12 @@ def test_growing_caches(tmp_path: Path, need: Callable[[str], Path]) -> None:
 def test_chips_without_symbolic_sizes(tmp_path: Path) -> None:
     save(tmp_path / "n.onnx", relu_add(), ["batch", 3, 8, 8], 4)
     mlir = import_at(tmp_path, "n", "--dims", "batch=1..8")
-    for chip in ("npu-edge", "cuda-sm80"):
-        deploy = ("deploy", "--mlir", mlir, "--output", tmp_path / "n.bmodel", "--chip", chip)
-        result = run_tool("tessera-compile", *deploy)
-        assert result.returncode == 4
-        text = result.stdout + result.stderr
-        assert f"chip '{chip}' supports only sizes that are numbers, but dim 0 of input 'x' is batch" in text
+    result = run_tool(
+        "tessera-compile", "deploy", "--mlir", mlir, "--output", tmp_path / "n.bmodel", "--chip", "npu-edge"
+    )
+    assert result.returncode == 4
+    text = result.stdout + result.stderr
+    assert "chip 'npu-edge' supports only sizes that are numbers, but dim 0 of input 'x' is batch" in text
 
 
 def test_info(tmp_path: Path) -> None:

@@ -112,9 +112,11 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 // Tiles
 //===----------------------------------------------------------------------===//
 
+/// Returns true if the kernels of tiles can address |value|, whose sizes have to be numbers.
 static bool isSmall(Value value) {
   constexpr int64_t kMostBytes = int64_t(1) << 30; // offsets have 32 bits
-  return typeOf(value).getNumElements() > 0 && tessera::device::physicalBytes(typeOf(value)) < kMostBytes;
+  return tessera::Shape(value).isKnown() && typeOf(value).getNumElements() > 0 &&
+         tessera::device::physicalBytes(typeOf(value)) < kMostBytes;
 }
 
 /// Returns true if the scales are absent, or constant and equal for every four neighbours along K.
