@@ -16,6 +16,7 @@ from conftest import BUILD
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "regression" / "zoo"))
 
+import open_sizes  # noqa: E402
 import outcome  # noqa: E402
 import registry  # noqa: E402
 import table  # noqa: E402
@@ -73,6 +74,35 @@ def test_a_wrong_answer_is_seen(tmp_path: Path) -> None:
         .document
     )
     assert info["reference_f32"] < 0.99 and info["f32_int8"] > 0.99 and info["different"] > 0.5 * info["elements"]
+
+
+def test_one_file_is_right_at_all_sizes(tmp_path: Path) -> None:
+    opened = open_sizes.OpenInputs({"x": registry.normal(1, 3, 8, 8)}, "batch")
+    sizes = {"dims": "batch=1..4", "shapes": opened.tried()}
+    result = judged(small_models.conv_relu(tmp_path / "m.onnx", "batch"), tmp_path, columns=["f32"], open_dims=sizes)
+    assert result.verdict == "right" and set(result.steps) == {"transform", "f32", "outcome"}, result
+    samples = sorted((tmp_path / "scratch").glob("*.npz"))
+    assert [np.load(path)["x"].shape[0] for path in samples] == [1, 2, 4, 3]
+
+
+def test_a_size_outside_its_range_is_a_fault(tmp_path: Path) -> None:
+    sizes = {"dims": "batch=1..2", "shapes": [{"x": (3, 3, 8, 8)}, {"x": (1, 3, 8, 8)}]}
+    result = judged(small_models.conv_relu(tmp_path / "m.onnx", "batch"), tmp_path, columns=["f32"], open_dims=sizes)
+    assert result.verdict == "exit 70" and "up to 2, 3, 8, 8" in result.reason, result
+
+
+def test_open_sizes() -> None:
+    picture, text = registry.normal(1, 3, 64, 56), registry.ids(9, 1, 16)
+    most, fewer, least = open_sizes.levels({"picture": picture, "ids": text, "mask": registry.ones(1, 16)})
+    assert most.axes["picture"] == {0: "batch", 2: "h64", 3: "w56"} and most.axes["ids"] == most.axes["mask"]
+    assert fewer.axes["picture"] == {0: "batch"} and fewer.axes["ids"] == {0: "batch", 1: "length16"}
+    assert least.axes["ids"] == {0: "batch"}
+    for shapes in most.tried():
+        for label, axis in (("h64", 2), ("w56", 3)):
+            symbol, size = most.symbols[label], shapes["picture"][axis]
+            assert symbol.least <= size <= symbol.most and size % symbol.divisor == 0
+    names = {"picture": ["batch", "", "h", ""], "ids": ["batch", "s7"]}
+    assert open_sizes.named_ranges(most, names) == "batch=1..4,h=64..128:32,picture.3=56..168:56,s7=1..32"
 
 
 def step(code: int, message: str = "", **document: object) -> Step:

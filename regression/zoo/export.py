@@ -3,11 +3,13 @@
 
     python export.py FOLDER NAME:EXPORTER [NAME:EXPORTER ..]
 
-writes FOLDER/NAME.EXPORTER/model.onnx and inputs.json (name, shape, kind of every input), or error.txt where the
-network cannot be built or exported. Says one line per network on stdout when it is done.
+writes FOLDER/NAME.EXPORTER/model.onnx and inputs.json (name, shape, kind of every input), with open dims also open.json
+(the value of --dims, shapes to run, why no more dims are open), or error.txt where the network cannot be built or
+exported. Says one line per network on stdout when it is done.
 """
 from __future__ import annotations
 
+import inspect
 import json
 import shutil
 import signal
@@ -15,15 +17,22 @@ import sys
 import traceback
 import warnings
 import zlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Mapping
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import open_sizes  # noqa: E402
 import registry  # noqa: E402
 
+if TYPE_CHECKING:
+    import onnx
+    import torch
+
+Axes = Mapping[str, Mapping[int, str]]
 LIMIT_SECONDS = 420
 SAMPLES = 4
 
@@ -74,28 +83,39 @@ def optimise(network: registry.Network, exporter: str, folder: Path) -> None:
     options.optimized_model_filepath = str(folder / "model.onnx")
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, registry.OPTIMISED[exporter])
     onnxruntime.InferenceSession(str(source / "model.onnx"), options, providers=["CPUExecutionProvider"])
-    must_run(folder / "model.onnx", sample(network, np.random.default_rng(seed_of(network.name))))
+    must_run(folder / "model.onnx", draw(network.inputs, np.random.default_rng(seed_of(network.name))))
 
 
-def sample(network: registry.Network, generator: np.random.Generator) -> dict[str, np.ndarray]:
-    return {name: info.sample(generator) for name, info in network.inputs.items()}
+def draw(inputs: Mapping[str, registry.Input], generator: np.random.Generator) -> dict[str, np.ndarray]:
+    return {name: info.sample(generator) for name, info in inputs.items()}
 
 
-def export(network: registry.Network, exporter: str, folder: Path) -> None:
-    """Builds the network and exports it to `folder`/model.onnx. Passes on all exceptions of torch and the exporter."""
+def build(network: registry.Network) -> torch.nn.Module:
     import torch
 
     torch.manual_seed(seed_of(network.name))
     module = network.build().eval().requires_grad_(False)
     awaken(module)
-    generator = np.random.default_rng(seed_of(network.name))
-    arrays = sample(network, generator)
+    return module
+
+
+def write(
+    module: torch.nn.Module, exporter: str, opset: int, arrays: Mapping[str, np.ndarray], path: Path, axes: Axes = {}
+) -> None:
+    """Exports the module. axes: names of open dims by input and axis. Passes on all exceptions of the exporter."""
+    import torch
+
     tensors = tuple(torch.from_numpy(array) for array in arrays.values())
-    path = folder / "model.onnx"
-    names = list(network.inputs)
+    names = list(arrays)
     if exporter == "torchscript":
         torch.onnx.export(
-            module, tensors, str(path), input_names=names, opset_version=min(network.opset, 17), dynamo=False
+            module,
+            tensors,
+            str(path),
+            input_names=names,
+            opset_version=min(opset, 17),
+            dynamo=False,
+            dynamic_axes=axes or None,
         )
     else:
         torch.onnx.export(
@@ -103,15 +123,68 @@ def export(network: registry.Network, exporter: str, folder: Path) -> None:
             tensors,
             str(path),
             input_names=names,
-            opset_version=network.opset,
+            opset_version=opset,
             dynamo=True,
             external_data=False,
             verbose=False,
+            dynamic_shapes=dynamic_shapes(module, axes) if axes else None,
         )
+
+
+def dynamic_shapes(module: torch.nn.Module, axes: Axes) -> tuple:
+    """Returns the argument of this name: one entry per argument of forward, of which one may stand for all inputs."""
+    each = tuple(dict(names) for names in axes.values())
+    kinds = {parameter.kind for parameter in inspect.signature(module.forward).parameters.values()}
+    return (each,) if inspect.Parameter.VAR_POSITIONAL in kinds else each
+
+
+def export_open(network: registry.Network, exporter: str, folder: Path) -> None:
+    """Exports the network with as many open dims as the exporter and the network allow, and describes them in
+    `folder`/open.json."""
+    import onnx
+
+    module, failed, path = build(network), {}, folder / "model.onnx"
+    for opened in open_sizes.levels(network.inputs):
+        generator = np.random.default_rng(seed_of(network.name))
+        arrays = draw(opened.exported(), generator)
+        try:
+            write(module, registry.OPEN[exporter], network.opset, arrays, path, opened.axes)
+            dims = open_sizes.named_ranges(opened, open_names(onnx.load(str(path), load_external_data=False), opened))
+            for shapes in opened.tried():
+                inputs = {name: replace(each, shape=shapes[name]) for name, each in network.inputs.items()}
+                must_run(path, draw(inputs, generator))
+        except Exception as error:  # a library may fail in any way; fewer open dims may do
+            failed[",".join(opened.symbols)] = one_line(error)
+            continue
+        content = {"dims": dims, "shapes": opened.tried(), "failed": failed}
+        (folder / "open.json").write_text(json.dumps(content))
+        return
+    raise RuntimeError(next(reversed(failed.values()), "no dim to open"))
+
+
+def open_names(model: onnx.ModelProto, opened: open_sizes.OpenInputs) -> dict[str, list[str]]:
+    """Returns the names of the dims of a file's inputs. Raises if the exporter fixed a dim that was to be open."""
+    result = {}
+    for value in model.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        result[value.name] = [dim.dim_param for dim in dims]
+        fixed = [axis for axis in opened.axes.get(value.name, ()) if dims[axis].HasField("dim_value")]
+        if fixed:
+            raise RuntimeError(f"the exporter fixes dim {fixed[0]} of {value.name} at {dims[fixed[0]].dim_value}")
+    return result
+
+
+def export(network: registry.Network, exporter: str, folder: Path) -> None:
+    """Builds the network and exports it to `folder`/model.onnx. Passes on all exceptions of torch and the exporter."""
+    module = build(network)
+    generator = np.random.default_rng(seed_of(network.name))
+    arrays = draw(network.inputs, generator)
+    path = folder / "model.onnx"
+    write(module, exporter, network.opset, arrays, path)
     must_run(path, arrays)
     if network.after:
         plain = path.rename(folder / "float.onnx")
-        samples = [sample(network, generator) for _ in range(SAMPLES)]
+        samples = [draw(network.inputs, generator) for _ in range(SAMPLES)]
         registry.resolve(network.after)(plain, path, samples)
         for left in ("float.onnx", "prepared.onnx"):
             (folder / left).unlink(missing_ok=True)
@@ -126,13 +199,19 @@ def must_run(path: Path, arrays: dict[str, np.ndarray]) -> None:
     session.run(None, {given.name: arrays[given.name] for given in session.get_inputs()})
 
 
+def one_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+
+
 def one(network: registry.Network, exporter: str, folder: Path) -> str:
     """Exports one network into `folder`. Returns the error, or ""."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     signal.alarm(LIMIT_SECONDS)
     try:
-        (optimise if exporter in registry.OPTIMISED else export)(network, exporter, folder)
+        others = {**dict.fromkeys(registry.OPTIMISED, optimise), **dict.fromkeys(registry.OPEN, export_open)}
+        others.get(exporter, export)(network, exporter, folder)
         (folder / "inputs.json").write_text(
             json.dumps({key: asdict(value) for key, value in network.inputs.items()}, indent=1)
         )
@@ -140,8 +219,7 @@ def one(network: registry.Network, exporter: str, folder: Path) -> str:
     except Exception as error:  # a library may fail in any way; the other networks continue
         (folder / "model.onnx").unlink(missing_ok=True)
         (folder / "error.txt").write_text(traceback.format_exc())
-        lines = str(error).strip().splitlines()
-        return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+        return one_line(error)
     finally:
         signal.alarm(0)
 

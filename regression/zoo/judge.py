@@ -9,7 +9,7 @@ import subprocess
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -127,15 +127,22 @@ def _json(text: str) -> dict:
         return {}
 
 
-def make_samples(inputs: Mapping[str, object], folder: Path, seed: int) -> list[Path]:
-    """Writes one .npz per sample; the first CALIBRATED samples are for calibration."""
+def make_samples(
+    inputs: Mapping[str, object], folder: Path, seed: int, shapes: Sequence[Mapping[str, Sequence[int]]] = ()
+) -> list[Path]:
+    """Writes one .npz per sample; the first CALIBRATED samples are for calibration. shapes: those of the inputs in
+    turns, one further sample each; none: as the inputs state."""
     from registry import Input
 
     generator, result = np.random.default_rng(seed), []
     (folder / "samples").mkdir(exist_ok=True)
-    for number in range(CALIBRATED + TRIED):
+    for number in range(CALIBRATED + (len(shapes) or TRIED)):
         path = folder / ("samples" if number < CALIBRATED else "") / f"{number}.npz"
-        drawn = {name: Input(**{**info, "shape": tuple(info["shape"])}) for name, info in inputs.items()}
+        turn = shapes[(number - CALIBRATED) % len(shapes)] if shapes else {}
+        drawn = {
+            name: Input(**{**info, "shape": tuple(turn.get(name, info["shape"]))})  # type: ignore[dict-item]
+            for name, info in inputs.items()
+        }
         np.savez(path, **{name: one.sample(generator) for name, one in drawn.items()})  # type: ignore[dict-item]
         result.append(path)
     return result
@@ -149,9 +156,10 @@ def judge(
     tools: Tools,
     columns: Sequence[str] = COLUMNS,
     seed: int = 1,
+    open_dims: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Fills in `result`; everything made lies in `folder`."""
-    samples = make_samples(inputs, folder, seed)
+    """Fills in `result`; everything made lies in `folder`. open_dims: the ranges of open dims, and shapes to run."""
+    samples = make_samples(inputs, folder, seed, open_dims["shapes"] if open_dims else ())
     quantised = result.family == "quantised"
     steps: dict[str, Step] = {}
 
@@ -160,6 +168,8 @@ def judge(
         return steps[step].exit in (0, 3)
 
     definition = ("--model_name", "m", "--model_def", model, "--mlir", "m_top.mlir")
+    if open_dims:
+        definition += ("--dims", open_dims["dims"])
     if run("transform", "model_transform", *definition, "--test_input", samples[-1]):
         _deploy(run, columns, samples[-1], quantised)
         _compare(result, model, folder, tools, samples[CALIBRATED:], steps, quantised)

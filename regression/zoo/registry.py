@@ -10,6 +10,8 @@ import numpy as np
 
 OPTIMISED = {"ort-extended": "ORT_ENABLE_EXTENDED", "ort-all": "ORT_ENABLE_ALL"}
 """Forms that onnxruntime's optimiser writes of the file of "dynamo", and their optimisation level."""
+OPEN = {"torchscript-open": "torchscript", "dynamo-open": "dynamo"}
+"""Files with dynamic shapes, and their exporter."""
 EXPORTERS = ("torchscript", "dynamo", *OPTIMISED)
 
 

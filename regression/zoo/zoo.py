@@ -4,7 +4,7 @@
 them.
 
     ./dev zoo [--only PART[,PART ..]] [--family FAMILY ..] [--exporters torchscript,dynamo,..] [--columns f32,int8,npu]
-              [--jobs N] [--write]
+              [--open] [--jobs N] [--write]
 
 Columns on request: npu_f32 (F32 on npu-base), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni (INT8 on these variants).
 
@@ -33,7 +33,7 @@ sys.path.insert(0, str(HERE))
 
 import table  # noqa: E402
 from judge import CALIBRATED, COLUMNS, MORE_COLUMNS, TRIED, Result, Tools, judge  # noqa: E402
-from registry import EXPORTERS, OPTIMISED, Network, all_networks  # noqa: E402
+from registry import EXPORTERS, OPEN, OPTIMISED, Network, all_networks  # noqa: E402
 
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
 PAGE = ROOT / "docs" / "generated" / "zoo.md"
@@ -52,6 +52,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         default=",".join(COLUMNS),
         help="what is compiled: f32 on x86, int8 on x86, npu for int8 on npu-base (default: %(default)s)",
     )
+    parser.add_argument(
+        "--open", action="store_true", help=f"files with dynamic shapes: --exporters {','.join(OPEN)} --columns f32"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="networks at once (default: %(default)s)")
     parser.add_argument(
         "--limit", type=float, default=300, metavar="SECONDS", help="for each command (default: %(default)s)"
@@ -64,10 +67,12 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         "--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)} from all results there are"
     )
     args = parser.parse_args(argv)
+    if args.open:
+        args.columns, args.exporters = "f32", ",".join(OPEN)
     args.columns, args.exporters = args.columns.split(","), args.exporters.split(",")
     for flag, given, there in (
         ("--columns", args.columns, COLUMNS + MORE_COLUMNS),
-        ("--exporters", args.exporters, EXPORTERS),
+        ("--exporters", args.exporters, (*EXPORTERS, *OPEN)),
     ):
         if unknown := [word for word in given if word not in there]:
             parser.error(f"{flag}: no {unknown[0]}; there are {', '.join(there)}")
@@ -82,7 +87,12 @@ def chosen(args: argparse.Namespace) -> list[tuple[Network, str]]:
         for n in all_networks()
         if (not parts or any(part in n.name for part in parts)) and (not families or n.family in families)
     ]
-    return [(network, exporter) for exporter in args.exporters for network in networks if exporter in network.exporters]
+    return [
+        (network, exporter)
+        for exporter in args.exporters
+        for network in networks
+        if OPEN.get(exporter, exporter) in network.exporters and not (exporter in OPEN and network.after)
+    ]
 
 
 def folder_of(network: Network, exporter: str) -> Path:
@@ -146,13 +156,14 @@ def judged(network: Network, exporter: str, tools_print: str, args: argparse.Nam
             return known, True
     result = Result(network.name, exporter, network.family, key=key)
     tools, inputs = Tools(BUILD, args.limit), json.loads((source / "inputs.json").read_text())
+    sizes = json.loads((source / "open.json").read_text()) if exporter in OPEN else None
     if args.keep:
         folder = Path(args.keep).resolve() / f"{network.name}.{exporter}"
         folder.mkdir(parents=True, exist_ok=True)
-        judge(result, model, inputs, folder, tools, args.columns)
+        judge(result, model, inputs, folder, tools, args.columns, open_dims=sizes)
     else:
         with tempfile.TemporaryDirectory(prefix="tessera-zoo-") as scratch:
-            judge(result, model, inputs, Path(scratch), tools, args.columns)
+            judge(result, model, inputs, Path(scratch), tools, args.columns, open_dims=sizes)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(asdict(result), indent=1))
     return result, False
