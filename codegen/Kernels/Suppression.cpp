@@ -36,15 +36,15 @@ struct Box {
 class Suppression {
 public:
   Suppression(KernelBuilder &kb, device::NonMaxSuppressionOp op)
-      : kb(kb), b(kb.b), op(op), classes(Shape(kb.operandType(1))[1].value()),
-        count(Shape(kb.operandType(1))[2].value()), k(op.getK()), f32(b.getF32Type()) {}
+      : kb(kb), b(kb.b), op(op), items(Shape(kb.operandType(1))[0] * Shape(kb.operandType(1))[1]),
+        classes(Shape(kb.operandType(1))[1]), count(Shape(kb.operandType(1))[2]), k(op.getK()), f32(b.getF32Type()) {}
 
   void emit() {
-    if (kb.target.shuffle && numElements(kb.operandType(1)) > 0) {
+    if (kb.target.shuffle && !countElements(kb.operandType(1)).is(0)) {
       return emitShared();
     }
-    kb.setScratchBytes(count * static_cast<int64_t>(sizeof(int64_t)));
-    forItems(kb, Shape(kb.operandType(1))[0].value() * classes, count * 4, 16384, [&](Value item) {
+    kb.setScratchBytes(maxOf(count) * static_cast<int64_t>(sizeof(int64_t)));
+    forItems(kb, items, count * 4, 16384, [&](Value item) {
       scores = kb.mul(item, count);
       boxes = kb.mul(kb.div(item, classes), count * 4);
       Value to = kb.mul(item, k), none = kb.constant(-1);
@@ -93,7 +93,7 @@ private:
   /// Builds the list of all candidates.
   SmallVector<Value> collect() {
     Threshold above = threshold();
-    return kb.forLoop(kb.constant(0), kb.constant(count), 1, start(), [&](Value j, ValueRange old) {
+    return kb.forLoop(kb.constant(0), kb.index(count), 1, start(), [&](Value j, ValueRange old) {
       return append(j, isAbove(above, loadFloat(1, kb.add(scores, j))), old);
     });
   }
@@ -104,9 +104,9 @@ private:
   static constexpr int64_t kPlaces = 2 * kBlockRows; ///< slots for the best candidates of the rows, for two passes
 
   void emitShared() {
-    int64_t each = llvm::alignTo(llvm::divideCeil(count, kThreads) + kPlaces * 8 / kThreads, 8);
+    int64_t each = llvm::alignTo(llvm::divideCeil(maxOf(count), kThreads) + kPlaces * 8 / kThreads, 8);
     kb.setScratchBytes(each);
-    kb.forSharedRows(Shape(kb.operandType(1))[0].value() * classes * kBlockRows, [&](Value row) {
+    kb.forSharedRows(items * kBlockRows, [&](Value row) {
       Value item = kb.div(row, kBlockRows), to = kb.mul(item, k);
       scores = kb.mul(item, count);
       boxes = kb.mul(kb.div(item, classes), count * 4);
@@ -141,7 +141,7 @@ private:
   };
 
   Value truth() { return arith::ConstantOp::create(b, b.getBoolAttr(true)); }
-  Value clamped(Value j) { return kb.min(j, kb.constant(count - 1)); }
+  Value clamped(Value j) { return kb.min(j, kb.index(count - 1)); }
 
   /// Flags this thread's candidates for which |stays| is true and returns the best candidate of all threads, the first
   /// of equal ones. Passes alternate between two sets of slots (parity of |trip|), so that one barrier per pass
@@ -150,9 +150,9 @@ private:
     Value none = arith::TruncIOp::create(b, b.getI32Type(), kb.constant(-1));
     SmallVector<Value> start = {none, kb.zero(f32)};
     SmallVector<Value> found =
-        kb.forLoop(kb.constant(0), kb.constant(count), kThreads, start, [&](Value i, ValueRange old) {
+        kb.forLoop(kb.constant(0), kb.index(count), kThreads, start, [&](Value i, ValueRange old) {
           Value j = kb.add(i, thread), score = loadFloat(1, kb.add(scores, clamped(j)));
-          Value isThere = both(kb.less(j, kb.constant(count)), stays(j, score));
+          Value isThere = both(kb.less(j, kb.index(count)), stays(j, score));
           kb.store(isThere, flags, j);
           Value index = arith::TruncIOp::create(b, b.getI32Type(), j);
           Best best = better({old[0], old[1]}, {select(isThere, index, none), score});
@@ -246,7 +246,8 @@ private:
   KernelBuilder &kb;
   ImplicitLocOpBuilder &b;
   device::NonMaxSuppressionOp op;
-  const int64_t classes, count, k;
+  const Dim items, classes, count;
+  const int64_t k;
   const Type f32;
   Value scores, boxes; ///< offsets of the item's first score and of its batch entry's first box
   Value team, thread;  ///< this thread's row among the item's rows, and its number among the item's threads
@@ -254,6 +255,10 @@ private:
 };
 
 struct NonMaxSuppressionModel : KernelInterface::ExternalModel<NonMaxSuppressionModel, device::NonMaxSuppressionOp> {
+  bool acceptsOpenSizes(Operation *op) const {
+    Shape boxes = op->getOperand(0), scores = op->getOperand(1);
+    return sameSize(boxes[0], scores[0]) && sameSize(boxes[1], scores[2]);
+  }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
       return failure();

@@ -100,7 +100,7 @@ LogicalResult NonMaxSuppressionOp::inferShapes(Types &types) {
   }
   Dim count = mergeDims(boxes[1], scores[2]);
   int64_t k = getK();
-  if (k < 1 || (!count.isUnknown() && k > minOf(count))) { // non_max_suppression_c4
+  if (k < 1 || (!count.isUnknown() && k > maxOf(count))) { // non_max_suppression_c4
     return emitOpError() << "k = " << k << ", allowed are 1 to " << formatShape(count) << " (C4)";
   }
   return addType(*this, {mergeDims(boxes[0], scores[0]), scores[1], k}, IntegerType::get(getContext(), 64), types);

@@ -1,6 +1,6 @@
 //===- OnnxIndex.cpp - Handlers of gathering, scattering and einsum ---===//
 // SPDX-License-Identifier: Apache-2.0
-#include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/IndexArithmetic.h"
 #include "top_dialect/Import/Onnx/RunTimeShapes.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -228,6 +228,30 @@ llvm::SmallVector<Value> broadcastTerms(NodeImporter &n, EinsumEquation &equatio
   return operands;
 }
 
+/// Takes the diagonals of |x| along open dims, which no lowering can slice. Removes the second letter of each.
+Value takeOpenDiagonals(NodeImporter &n, Value x, std::string &term) {
+  for (size_t i = 0; i < term.size() && !n.failed(); ++i) {
+    size_t j = term.find(term[i], i + 1);
+    auto sizes = NodeImporter::sizes(x);
+    if (j == std::string::npos || (sizes[i].isKnown() && sizes[j].isKnown())) {
+      continue;
+    }
+    Ints perm = {int64_t(i), int64_t(j)};
+    llvm::SmallVector<Dim> rows = {sizes[i] * sizes[j]};
+    std::string letters(1, term[i]);
+    for (size_t d = 0; d < term.size(); ++d) {
+      if (d != i && d != j) {
+        perm.push_back(int64_t(d)), rows.push_back(sizes[d]), letters += term[d];
+      }
+    }
+    Arithmetic a{n};
+    Value places = a.add(a.mul(iotaTo(n, sizes[i]), sizeVector(n, {sizes[j]})), iotaTo(n, sizes[j]));
+    x = n.create<GatherOp>(n.reshapeTo(n.transpose(x, perm), rows), places, 0);
+    term = letters, i = size_t(-1); // the letter may occur again
+  }
+  return x;
+}
+
 void einsum(NodeImporter &n) {
   std::string text = n.stringAttr("equation", "");
   auto equation = explicitEquation(n, text);
@@ -235,6 +259,9 @@ void einsum(NodeImporter &n) {
     return;
   }
   llvm::SmallVector<Value> operands = broadcastTerms(n, *equation, text);
+  for (auto [operand, term] : llvm::zip_equal(operands, equation->terms)) {
+    operand = takeOpenDiagonals(n, operand, term);
+  }
   n.setOutput(0, n.create<EinsumOp>(operands, llvm::join(equation->terms, ",") + "->" + equation->result));
 }
 

@@ -46,13 +46,6 @@ bool requireSizes(NodeImporter &n, llvm::ArrayRef<Value> values) {
   return !n.failed();
 }
 
-bool requireStatic(NodeImporter &n, llvm::ArrayRef<Value> values) {
-  if (llvm::any_of(values, [](Value value) { return !Shape(value).isKnown(); })) {
-    n.unsupported("needs static dims: fix them with --input_shapes");
-  }
-  return requireSizes(n, values);
-}
-
 Value iota(NodeImporter &n, int64_t count) {
   Ints values(count);
   std::iota(values.begin(), values.end(), 0);
@@ -190,9 +183,25 @@ Value limit(NodeImporter &n, unsigned i, mlir::Type element, double byDefault) {
   return n.cast(n.reshape(value, {}), element);
 }
 
+/// Returns the batch entry and the class of each of |rows| selected boxes, of which a class has |k|, as [rows, 2].
+Value ownersOf(NodeImporter &n, Dim rows, Dim classes, int64_t k) {
+  if (!rows.isKnown()) {
+    Arithmetic i{n};
+    Value perClass = i.div(iotaTo(n, rows), i.number(double(k))), size = sizeVector(n, {classes});
+    Value entry = i.div(perClass, size), kind = i.sub(perClass, i.mul(entry, size));
+    auto column = [&](Value vector) { return n.reshapeTo(vector, {rows, Dim(1)}); };
+    return n.create<ConcatOp>(mlir::ValueRange{column(entry), column(kind)}, 1);
+  }
+  Ints owners;
+  for (int64_t row = 0; row < rows.value(); ++row) {
+    owners.append({row / k / classes.value(), row / k % classes.value()});
+  }
+  return n.reshape(n.intVector(owners), {rows.value(), 2});
+}
+
 void nonMaxSuppression(NodeImporter &n) {
   Value boxes = n.input(0), scores = n.input(1);
-  if (n.failed() || !requireStatic(n, {boxes, scores})) {
+  if (n.failed() || !requireSizes(n, {boxes, scores})) {
     return;
   }
   if (NodeImporter::rank(boxes) != 3 || NodeImporter::rank(scores) != 3) {
@@ -200,8 +209,9 @@ void nonMaxSuppression(NodeImporter &n) {
                          NodeImporter::rank(scores)));
     return;
   }
-  int64_t batch = NodeImporter::dim(scores, 0), classes = NodeImporter::dim(scores, 1),
-          count = NodeImporter::dim(scores, 2);
+  auto shape = NodeImporter::sizes(scores);
+  Dim classes = shape[1];
+  int64_t count = maxOf(shape[2]);
   mlir::Type i64 = n.b.getI64Type(), f32 = n.b.getF32Type();
   Value most = limit(n, 2, i64, 0);
   int64_t k = count;
@@ -216,24 +226,20 @@ void nonMaxSuppression(NodeImporter &n) {
   Value iou = limit(n, 3, f32, 0), least = limit(n, 4, f32, -std::numeric_limits<double>::infinity());
   Value chosen =
       n.create<NonMaxSuppressionOp>(boxes, scores, most, iou, least, k, n.intAttr("center_point_box", 0) != 0);
-  int64_t rows = batch * classes * k;
-  Value numbers = n.reshape(chosen, {rows});
+  Dim rows = shape[0] * classes * k;
+  Value numbers = n.reshapeTo(chosen, {rows});
   Value flags = n.create<CompareOp>(numbers, n.scalar(i64, 0), CompareKind::ge);
-  Ints owners;
-  for (int64_t row = 0; row < rows; ++row) {
-    owners.append({row / k / classes, row / k % classes});
-  }
   Value table =
-      n.create<ConcatOp>(mlir::ValueRange{n.reshape(n.intVector(owners), {rows, 2}), n.reshape(numbers, {rows, 1})}, 1);
+      n.create<ConcatOp>(mlir::ValueRange{ownersOf(n, rows, classes, k), n.reshapeTo(numbers, {rows, Dim(1)})}, 1);
   Selected front = selectFlags(n, flags);
-  if (cutToCount(n, front.indices, front.count, 0, 0, rows).isSymbolic()) {
+  if (cutToCount(n, front.indices, front.count, 0, 0, maxOf(rows)).isSymbolic()) {
     n.setOutput(0, n.create<GatherOp>(table, front.indices, 0));
     return;
   }
-  if (batch * classes > 1) { // the boxes of a single class are already at the front
+  if (maxOf(rows) > k) { // the boxes of a single class are already at the front
     table = n.create<GatherOp>(table, front.indices, 0);
   }
-  Value real = n.create<CompareOp>(n.reshape(iota(n, rows), {rows, 1}), front.count, CompareKind::lt);
+  Value real = n.create<CompareOp>(n.reshapeTo(iotaTo(n, rows), {rows, Dim(1)}), front.count, CompareKind::lt);
   Value y = n.create<WhereOp>(real, table, n.scalar(i64, -1));
   setSelected(n, 0, y, 0, front.count, true);
 }
@@ -358,6 +364,26 @@ Value sortRows(NodeImporter &n, Value rows) {
   return order;
 }
 
+/// Returns the order of sortRows() by comparing all pairs of rows, for any number of keys.
+Value sortRowsByPairs(NodeImporter &n, Value rows) {
+  Arithmetic i{n};
+  Dim count = NodeImporter::sizes(rows)[0], keys = NodeImporter::sizes(rows)[1];
+  mlir::Type i64 = n.b.getI64Type();
+  Value all = n.expandTo(n.reshapeTo(rows, {count, Dim(1), keys}), {count, count, keys});
+  Value others = n.expandTo(n.reshapeTo(rows, {Dim(1), count, keys}), {count, count, keys});
+  // The first key that differs decides.
+  Value differs = n.cast(n.create<CompareOp>(all, others, CompareKind::ne), i64);
+  Value key = n.create<ArgReduceOp>(differs, 2, /*min=*/false, /*keepDims=*/true, /*selectLast=*/false);
+  auto atKey = [&](Value values) { return n.reshapeTo(n.create<GatherElementsOp>(values, key, 2), {count, count}); };
+  Value own = atKey(all), other = atKey(others);
+  Value numbers = iotaTo(n, count),
+        isEarlier = i.is(n.reshapeTo(numbers, {Dim(1), count}), CompareKind::lt, n.reshapeTo(numbers, {count, Dim(1)}));
+  Value isEqual = n.create<AndOp>(i.is(other, CompareKind::eq, own), isEarlier);
+  Value isBefore = n.create<OrOp>(i.is(other, CompareKind::lt, own), isEqual);
+  Value places = n.create<ReduceOp>(n.cast(isBefore, i64), ReduceKind::sum, Ints{1}, false);
+  return scatter(n, count, places, numbers);
+}
+
 /// Returns whether each row of the sorted |rows| differs from the previous row.
 Value startsGroup(NodeImporter &n, Value rows) {
   Dim count = NodeImporter::sizes(rows)[0], keys = NodeImporter::sizes(rows)[1];
@@ -385,13 +411,15 @@ void unique(NodeImporter &n) {
   for (auto [d, size] : llvm::enumerate(shape)) {
     keys *= int64_t(d) == axis ? Dim(1) : size;
   }
-  if (!n.failed() && (!keys.isKnown() || keys.value() > kMostKeys)) {
+  bool hasFewKeys = keys.isKnown() && keys.value() <= kMostKeys;
+  if (!n.failed() && !hasFewKeys && maxOf(count * count * keys) > kMostElements) {
     n.unsupported(
-        llvm::formatv("slices to compare have {0} elements; up to {1} are supported", toText(keys), kMostKeys));
+        llvm::formatv("{0} slices of {1} elements are compared; up to {2} elements in all pairs are supported",
+                      toText(count), toText(keys), kMostElements));
   }
-  if (!n.failed() && minOf(count) < 1) {
-    n.unsupported(
-        llvm::formatv("its axis of {0} elements may be empty: give it a range from 1 with --dims", toText(count)));
+  if (!n.failed() && minOf(count * keys) < 1) {
+    n.unsupported(llvm::formatv("its {0} slices of {1} elements may be empty: give the dims ranges from 1 with --dims",
+                                toText(count), toText(keys)));
   }
   if (n.failed()) {
     return;
@@ -402,7 +430,8 @@ void unique(NodeImporter &n) {
   Value rows = n.reshapeTo(n.transpose(x, perm), {count, keys});
   rows = NodeImporter::elementType(rows).isInteger(1) ? n.cast(rows, n.b.getI32Type()) : rows;
   // Groups of equal rows are numbered in sorted order. The sort is stable, so a group begins with its first row.
-  Value order = sortRows(n, rows), starts = startsGroup(n, gather(n, rows, order));
+  Value order = hasFewKeys ? sortRows(n, rows) : sortRowsByPairs(n, rows),
+        starts = startsGroup(n, gather(n, rows, order));
   Value group = ranks(n, starts), groups = sum(n, starts);
   int64_t most = maxOf(count);
   Value end = n.scalar(n.b.getI64Type(), static_cast<double>(most));

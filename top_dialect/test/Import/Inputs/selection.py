@@ -531,7 +531,7 @@ def rejected_forms():
             {},
             17,
         ),
-        "wide_unique": ([node("Unique", ["w"], ["y"], "unique", axis=0)], [value("w", F32, [2, 65])], F32, {}, 17),
+        "wide_unique": ([node("Unique", ["w"], ["y"], "unique", axis=0)], [value("w", F32, [512, 65])], F32, {}, 17),
     }
 
 
