@@ -121,8 +121,8 @@ void readInput(const bmrt_tensor_info_t &info, const std::string &path, char *da
   std::copy(bytes.begin(), bytes.end(), data);
 }
 
-/// Selects the stage of --shape: sets all shapes at once, with the other inputs unchanged.
-void chooseStage(bmrt::Net &net, const Options &options) {
+/// Selects the stage and the sizes of --shape: sets all shapes at once. Other inputs have their largest sizes.
+void setShapes(bmrt::Net &net, const Options &options) {
   std::vector<std::vector<int64_t>> shapes;
   for (const bmrt_tensor_info_t &info : net.inputs()) {
     shapes.emplace_back(info.max_shape, info.max_shape + info.rank);
@@ -150,16 +150,10 @@ void chooseStage(bmrt::Net &net, const Options &options) {
     pointers.push_back(shape.data());
     ranks.push_back(uint32_t(shape.size()));
   }
-  if (!options.shapes.empty()) {
-    bmrt::check(bmrt_context_set_input_shapes, net.get(), pointers.data(), ranks.data(), uint32_t(shapes.size()));
-  }
+  bmrt::check(bmrt_context_set_input_shapes, net.get(), pointers.data(), ranks.data(), uint32_t(shapes.size()));
 }
 
 void fillInputs(bmrt::Net &net, const Options &options) {
-  for (const bmrt_tensor_info_t &info : net.inputs()) {
-    // Set symbolic dims to their largest value.
-    bmrt::check(bmrt_context_set_input_shape, net.get(), net.findInput(info.name), info.max_shape, info.rank);
-  }
   for (const bmrt_tensor_info_t &info : net.inputs()) {
     void *data = nullptr;
     bmrt::check(bmrt_context_input_buffer, net.get(), net.findInput(info.name), &data);
@@ -323,7 +317,7 @@ int run(const Options &options) {
   const double begin = secondsNow();
   const bmrt::Model model(options.model, options.trust);
   bmrt::Net net(model, {.threads = options.threads, .chip = options.chip});
-  chooseStage(net, options);
+  setShapes(net, options);
   const double loadSeconds = secondsNow() - begin;
   fillInputs(net, options);
   endOnSignals(net);
@@ -343,8 +337,9 @@ int main(int argc, char **argv) {
   Options options;
   CLI::App app{"Measures the latency of a .bmodel on random or given inputs.", "bmrt_bench"};
   app.add_option("model,--model", options.model, "the .bmodel")->required();
-  app.add_option("--shape", options.shapes,
-                 "NAME=1x3x224x224: input shape, which selects the stage of a model for several shapes");
+  app.add_option(
+      "--shape", options.shapes,
+      "NAME=1x3x224x224: input shape, by default the largest; it selects the stage of a model for several shapes");
   app.add_option("--chip", options.chip, "use only the model's stages for this chip, given by name or family");
   app.add_option("--threads", options.threads, "threads, including the caller's")->check(CLI::Range(1, 1024));
   app.add_option("--iters", options.iterations, "minimum number of measured runs")->check(CLI::Range(1, 1000000000));

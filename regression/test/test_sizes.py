@@ -346,6 +346,9 @@ def test_info(tmp_path: Path) -> None:
     run = ("model_runner", "--model", model, "--input", "random", "--output", out, "--json")
     shapes = json.loads(check(run_tool(*run, "--input_shapes", "x=3x3x8x8")))["outputs"]
     assert shapes["y"]["shape"] == [3, 3, 8, 8]
+    np.zeros((3, 3, 8, 8), np.float32).tofile(tmp_path / "x.bin")
+    bench = ("bmrt_bench", model, "--shape", "x=3x3x8x8", "--input", f"x={tmp_path / 'x.bin'}", "--iters", "1")
+    check(run_tool(*bench))
 
 
 def test_run_at(tmp_path: Path) -> None:
