@@ -51,9 +51,13 @@ std::string hintFor(Operation *op, Value result) {
   return name.empty() ? op->getName().stripDialect().str() : name;
 }
 
-/// Checks whether an op that may compute on integers reads `v`, directly or through moves.
+/// Checks whether an op that may compute on integers reads `v`, directly, through moves, or after the addition of
+/// constant minima.
 bool feedsIntegerOp(Value v) {
-  return llvm::any_of(v.getUsers(), [](Operation *user) {
+  return llvm::any_of(v.getUsers(), [&](Operation *user) {
+    if (auto add = dyn_cast<AddOp>(user)) {
+      return isConstant(add.getA() == v ? add.getB() : add.getA()) && feedsIntegerOp(add.getY());
+    }
     if (isa<ConvOp, ConvTransposeOp, MatMulOp, GatherOp, GatherElementsOp, GatherNdOp>(user)) {
       return true;
     }

@@ -80,13 +80,14 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
   if (failed(moveQuantization(function))) {
     return failure();
   }
+  PatternRewriter rewriter(function->getContext());
+  splitGroupMinima(rewriter, function);
   SmallVector<Operation *> products;
   function->walk([&](Operation *op) {
     if (isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp, top::ReduceOp, top::AvgPoolOp, top::AttentionOp>(op)) {
       products.push_back(op);
     }
   });
-  PatternRewriter rewriter(function->getContext());
   for (Operation *op : products) {
     if (isIntegerContraction(op)) {
       lowerIntegerResult(rewriter, op);

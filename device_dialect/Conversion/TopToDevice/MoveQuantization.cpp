@@ -143,7 +143,7 @@ private:
   }
 };
 
-/// Gathers rows of a table with one scale per row: looks up rows and scales, then dequantizes.
+/// Gathers rows of a table with one scale per row or group of a row: looks up rows and scales, then dequantizes.
 struct GatherRows : OpRewritePattern<top::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -154,9 +154,7 @@ struct GatherRows : OpRewritePattern<top::GatherOp> {
       return failure();
     }
     ArrayRef<int64_t> table = Lowering::dims(dequantize.getX()), scales = Lowering::dims(dequantize.getScale());
-    bool perRow = scales.size() == table.size() && scales[0] == table[0] && table[0] > 1 &&
-                  llvm::all_of(scales.drop_front(), [](int64_t dim) { return dim == 1; });
-    if (!perRow) {
+    if (scales.size() != table.size() || scales[0] != table[0] || table[0] <= 1) {
       return failure();
     }
     auto rows = [&](Value from) -> Value {

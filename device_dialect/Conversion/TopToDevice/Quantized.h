@@ -143,6 +143,11 @@ void lowerScaledMatMul(mlir::PatternRewriter &rewriter, top::MatMulOp matmul);
 /// than dequantize.
 void centreWords(mlir::Operation *function);
 
+/// Splits matmuls by weights whose groups have minima, q s + m, into a product with the integers and one of the sums of
+/// groups with the minima:
+/// y = matmul(x, reshape(dequantize(q, s) + m))   ==>   y = matmul(x, reshape(dequantize(q, s))) + matmul(sums(x), m)
+void splitGroupMinima(mlir::PatternRewriter &rewriter, mlir::Operation *function);
+
 /// Moves dequantize down and quantize up past copies, so that copies move integers and contractions meet their
 /// parameters.
 mlir::LogicalResult moveQuantization(mlir::Operation *function);
