@@ -322,6 +322,7 @@ llvm::Error Deployment::run(DeployResult &result) {
   addOutputOrigins(*planned->model.nets.front()->stages.front(), result.outputOrigins);
   result.exceptions = findExceptions();
   addExactness(planned->model, result.exceptions);
+  addProperties(planned->model, function->getParentOfType<ModuleOp>());
   if (options.compile.preserveLayers) {
     planned->model.properties.push_back(std::make_unique<bmodel::PropertyDefT>());
     planned->model.properties.back()->key = bmodel::kLayers, planned->model.properties.back()->value = "kept";

@@ -8,6 +8,7 @@
 #include "quant/Transforms/PrecisionAttributes.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/OutputOrigin.h"
+#include "top_dialect/IR/Properties.h"
 #include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
@@ -172,17 +173,27 @@ void addOutputOrigins(bmodel::StageDefT &stage, ArrayRef<std::string> origins) {
   }
 }
 
+static void addProperty(bmodel::ModelDefT &model, StringRef key, StringRef value) {
+  bmodel::PropertyDefT &property = *model.properties.emplace_back(std::make_unique<bmodel::PropertyDefT>());
+  property.key = key, property.value = value;
+}
+
+void addProperties(bmodel::ModelDefT &model, ModuleOp module) {
+  if (auto properties = module->getAttrOfType<DictionaryAttr>(top::kPropertiesAttr)) {
+    for (NamedAttribute property : properties) {
+      if (auto text = dyn_cast<StringAttr>(property.getValue())) {
+        addProperty(model, property.getName(), text);
+      }
+    }
+  }
+}
+
 void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions) {
-  auto add = [&](const char *key, const std::string &value) {
-    auto property = std::make_unique<bmodel::PropertyDefT>();
-    property->key = key, property->value = value;
-    model.properties.push_back(std::move(property));
-  };
   if (exceptions && exceptions->empty()) {
-    add(bmodel::kBitEqual, "all");
+    addProperty(model, bmodel::kBitEqual, "all");
   }
   for (const std::string &name : exceptions.value_or(std::vector<std::string>())) {
-    add(bmodel::kBitEqualExcept, name);
+    addProperty(model, bmodel::kBitEqualExcept, name);
   }
 }
 

@@ -54,6 +54,9 @@ std::vector<std::string> listOutputOrigins(mlir::func::FuncOp function);
 /// Records `origins`, which listOutputOrigins() returned, in the outputs of the stage.
 void addOutputOrigins(bmodel::StageDefT &stage, llvm::ArrayRef<std::string> origins);
 
+/// Adds the properties that the module hands on (top_dialect/IR/Properties.h).
+void addProperties(bmodel::ModelDefT &model, mlir::ModuleOp module);
+
 /// Records in the file whether all engines give the same bits: property `bit_equal` = "all", or one `bit_equal_except`
 /// for each node that makes them differ; nothing if the model does not promise equal bits.
 void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions);

@@ -1,19 +1,17 @@
 //===- Import.cpp - The import subcommand: ONNX to NAME_top.mlir ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Events.h"
+#include "codegen/tools/FinishImport.h"
 #include "codegen/tools/ModuleInfo.h"
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/PassManager.h"
 #include "top_dialect/IR/Json.h"
-#include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopCustomOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/StatePairs.h"
-#include "top_dialect/Transforms/Passes.h"
 
 #include "CLI/CLI.hpp"
 #include "llvm/Support/Base64.h"
@@ -48,22 +46,6 @@ struct Options {
 template <typename... Args>
 static llvm::Error fail(ExitCode code, const char *format, Args &&...args) {
   return llvm::make_error<CodedError>(code, llvm::formatv(format, std::forward<Args>(args)...).str());
-}
-
-static llvm::Error optimise(ModuleOp module) {
-  std::string messages;
-  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
-      reportWarning(diagnostic.str());
-    } else if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-      llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
-                                         << diagnostic;
-    }
-  });
-  PassManager pm(module.getContext());
-  buildTopPipeline(pm, TopPipelineOptions());
-  // The importer verified its module, so a failure from here on is a bug of Tessera.
-  return failed(pm.run(module)) ? fail(kInternal, "graph optimisation failed: {0}", messages) : llvm::Error::success();
 }
 
 // Returns true if an input of |type| takes images of the pre-processing |record|: rank 4 with as many channels.
@@ -235,19 +217,7 @@ static llvm::Error run(const Options &options) {
     }
   }
   warnOfPadding(**module);
-  if (!options.noOptimise) {
-    reportPhase("optimise");
-    if (llvm::Error error = optimise(**module)) {
-      return error;
-    }
-  }
-  {
-    reportPhase("write");
-    if (llvm::Error error = writeModule(**module, options.output)) {
-      return error;
-    }
-  }
-  auto object = describeModule(**module);
+  auto object = finishImport(**module, options.output, !options.noOptimise);
   if (!object) {
     return object.takeError();
   }
@@ -268,8 +238,6 @@ static llvm::Error run(const Options &options) {
   if (llvm::json::Array custom = listCustomOps(**module); !custom.empty()) {
     (*object)["custom_ops"] = std::move(custom);
   }
-  (*object)["mlir"] = llvm::json::fixUTF8(options.output);
-  (*object)["weights"] = llvm::json::fixUTF8(weightPathFor(options.output));
   reportResult(std::move(*object));
   return llvm::Error::success();
 }

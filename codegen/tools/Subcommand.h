@@ -44,6 +44,7 @@ private:
 using Subcommand = std::function<llvm::Error()> (*)(CLI::App &app);
 
 std::function<llvm::Error()> addImport(CLI::App &app);
+std::function<llvm::Error()> addImportDecoder(CLI::App &app);
 std::function<llvm::Error()> addInfo(CLI::App &app);
 std::function<llvm::Error()> addReference(CLI::App &app);
 std::function<llvm::Error()> addDeploy(CLI::App &app);

@@ -24,7 +24,7 @@ char CodedError::ID = 0;
 
 /// A new subcommand needs a file with an `add` function and an entry here.
 static constexpr Subcommand kSubcommands[] = {
-    addImport, addInfo, addReference, addDeploy, addSupportedOps, addTargets,
+    addImport, addImportDecoder, addInfo, addReference, addDeploy, addSupportedOps, addTargets,
 };
 
 /// Returns true if a message reports that the system lacks memory, e.g. for a mapping or a thread.

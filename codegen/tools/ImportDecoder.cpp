@@ -1,0 +1,70 @@
+//===- ImportDecoder.cpp - The import-decoder subcommand: a language model to NAME_top.mlir ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/Events.h"
+#include "codegen/tools/FinishImport.h"
+#include "codegen/tools/Subcommand.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/Import/Decoder/DecoderImport.h"
+#include "top_dialect/Import/Gguf/GgufCheckpoint.h"
+
+#include "CLI/CLI.hpp"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace tessera::tool;
+using namespace tessera::top;
+
+namespace {
+struct Options {
+  std::string model, output;
+  bool isDequantised = false;
+  DecoderOptions decoder;
+};
+} // namespace
+
+static llvm::Error run(Options options) {
+  DialectRegistry registry;
+  registry.insert<func::FuncDialect, TopDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  reportPhase("import");
+  auto checkpoint = openGguf(options.model);
+  if (!checkpoint) {
+    return checkpoint.takeError();
+  }
+  if (options.decoder.modelName.empty()) {
+    options.decoder.modelName = llvm::sys::path::stem(options.model).str();
+  }
+  options.decoder.keepsFormats = !options.isDequantised;
+  auto module = importDecoder(*checkpoint, options.decoder, &context);
+  if (!module) {
+    return module.takeError();
+  }
+  auto object = finishImport(**module, options.output, /*optimises=*/true);
+  if (!object) {
+    return object.takeError();
+  }
+  (*object)["architecture"] = checkpoint->architecture;
+  reportResult(std::move(*object));
+  return llvm::Error::success();
+}
+
+std::function<llvm::Error()> tessera::tool::addImportDecoder(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand("import-decoder", "A language model (.gguf) to NAME_top.mlir with its weights");
+  auto options = std::make_shared<Options>();
+  sub->add_option("--model", options->model, "The .gguf file")->required();
+  sub->add_option("--output", options->output, "NAME_top.mlir; NAME_weights.safetensors is written beside it")
+      ->required();
+  sub->add_option("--model-name", options->decoder.modelName, "Default: the file's name");
+  sub->add_option("--context", options->decoder.context,
+                  "Number of positions of the caches (default: that of the model, at most " +
+                      std::to_string(kUsualContext) + ")")
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--chunk", options->decoder.chunk, "Largest number of tokens of a run")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 16));
+  sub->add_flag("--dequantise", options->isDequantised, "Make all weights f32, e.g. to quantise them in another way");
+  sub->add_flag("--all-logits", options->decoder.allLogits,
+                "Return the logits of all tokens of a run, not of the last");
+  return [options] { return run(*options); };
+}

@@ -1,0 +1,31 @@
+//===- DecoderImport.h - Builds the network of a language model -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_TOP_DIALECT_IMPORT_DECODER_DECODERIMPORT_H
+#define TESSERA_TOP_DIALECT_IMPORT_DECODER_DECODERIMPORT_H
+
+#include "top_dialect/Import/Decoder/DecoderConfig.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace tessera::top {
+
+struct DecoderOptions {
+  std::string modelName;
+  int64_t context = 0;      ///< capacity of the caches; 0 = that of the checkpoint, at most kUsualContext
+  int64_t chunk = 512;      ///< largest number of tokens of a run
+  bool keepsFormats = true; ///< groups of integers stay as they are in the file; otherwise all weights become f32
+  bool allLogits = false;   ///< the output has the logits of all tokens of a run, else of the last one
+};
+inline constexpr int64_t kUsualContext = 4096;
+
+/// Returns a module with the input `input_ids` [1, seq] and the output `logits` [1, 1 or seq, vocabulary]. Keys and
+/// values are states that grow; the position of the first token is their length. The hyperparameters of text
+/// generation are in the attribute `top.properties` of the module. Fails if a tensor is missing, has another shape than
+/// the network needs, or is not used.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importDecoder(const Checkpoint &checkpoint, const DecoderOptions &options, mlir::MLIRContext *context);
+
+} // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_DECODER_DECODERIMPORT_H

@@ -1,0 +1,151 @@
+//===- WeightReader.cpp - Weights of a checkpoint as Top values -----------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Decoder/WeightReader.h"
+
+#include "top_dialect/IR/Unsupported.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace tessera::top {
+namespace {
+
+std::string shapeText(ArrayRef<int64_t> shape) {
+  auto texts = llvm::map_range(shape, [](int64_t dim) { return std::to_string(dim); });
+  return "[" + llvm::join(texts, ", ") + "]";
+}
+
+/// Moves integers from 0 to 15 to -8 to 7, the range of signed 4-bit weights.
+void centre(gguf::GroupedNumbers &numbers) {
+  if (numbers.minima.empty() || llvm::any_of(numbers.integers, [](char q) { return q < 0 || q > 15; })) {
+    return;
+  }
+  llvm::for_each(numbers.integers, [](char &q) { q = char(q - 8); });
+  for (auto [minimum, scale] : llvm::zip_equal(numbers.minima, numbers.scales)) {
+    minimum += 8 * scale;
+  }
+}
+
+/// Gives groups whose scale is 0 the scale 1 and integers of 0: kernels take scales other than 0 only.
+void removeZeroScales(gguf::GroupedNumbers &numbers) {
+  for (auto [i, scale] : llvm::enumerate(numbers.scales)) {
+    if (scale == 0) {
+      scale = 1;
+      std::fill_n(numbers.integers.begin() + int64_t(i) * numbers.group, numbers.group, 0);
+    }
+  }
+}
+
+} // namespace
+
+const gguf::Tensor *WeightReader::find(StringRef name, ArrayRef<int64_t> shape) {
+  auto found = checkpoint.tensors.find(name);
+  if (found == checkpoint.tensors.end()) {
+    graph.fail("the tensor '" + name + "' is missing");
+    return nullptr;
+  }
+  if (ArrayRef<int64_t>(found->second.shape) != shape) {
+    graph.fail("the tensor '" + name + "' has the shape " + shapeText(found->second.shape) +
+               ", but the hyperparameters of the model imply " + shapeText(shape));
+    return nullptr;
+  }
+  used.insert(name);
+  return &found->second;
+}
+
+int64_t WeightReader::dim(const Twine &name, unsigned axis) {
+  auto found = checkpoint.tensors.find(name.str());
+  if (found == checkpoint.tensors.end() || found->second.shape.size() != 2) {
+    graph.fail("the tensor '" + name + "' is missing or not a matrix");
+    return 1;
+  }
+  return found->second.shape[axis];
+}
+
+std::vector<float> WeightReader::floats(StringRef name, ArrayRef<int64_t> shape) {
+  const gguf::Tensor *tensor = find(name, shape);
+  return tensor ? gguf::readFloats(*tensor) : std::vector<float>(ShapedType::getNumElements(shape));
+}
+
+WeightReader::Parts WeightReader::parts(StringRef name, ArrayRef<int64_t> shape) {
+  auto [entry, isNew] = known.try_emplace(name);
+  Parts &result = entry->second;
+  const gguf::Tensor *tensor = isNew ? find(name, shape) : nullptr;
+  if (!isNew || !tensor) {
+    result.values = result.values ? result.values : graph.scalar(graph.f32(), 0);
+    return result;
+  }
+  OpBuilder &b = graph.getBuilder();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(b.getInsertionBlock()); // later readers may be anywhere
+  const bool isAligned = reinterpret_cast<uintptr_t>(tensor->bytes.data()) % alignof(float) == 0;
+  if (tensor->format->code == gguf::kF32 && isAligned) {
+    result.values = graph.constant(RankedTensorType::get(shape, graph.f32()), tensor->bytes, files, name);
+    return result;
+  }
+  if (!tensor->format->decode || !keepsFormats) {
+    result.values = graph.constant(shape, gguf::readFloats(*tensor), name);
+    return result;
+  }
+  gguf::GroupedNumbers numbers = gguf::readGroups(*tensor);
+  centre(numbers);
+  removeZeroScales(numbers);
+  const int64_t groups = shape[1] / numbers.group;
+  Value integers = graph.constant(RankedTensorType::get({shape[0], groups, numbers.group}, b.getI8Type()),
+                                  std::move(numbers.integers), name.str());
+  Value scales = graph.constant({shape[0], groups, 1}, numbers.scales, name.str() + ".scales");
+  result.values = graph.create<DequantizeOp>(integers, scales, graph.scalar(b.getI8Type(), 0));
+  if (!numbers.minima.empty()) {
+    result.minima = graph.constant({shape[0], groups, 1}, numbers.minima, name.str() + ".minima");
+  }
+  return result;
+}
+
+Value WeightReader::matrix(const Twine &name, ArrayRef<int64_t> shape) {
+  Parts found = parts(name.str(), shape);
+  Value whole = found.minima ? graph.add(found.values, found.minima) : found.values;
+  return graph.hasFailed() || Shape(whole).rank() == 2 ? whole : graph.reshape(whole, {shape[0], shape[1]});
+}
+
+Value WeightReader::rows(StringRef name, ArrayRef<int64_t> shape, Value indices) {
+  Parts found = parts(name, shape);
+  Value picked = graph.create<GatherOp>(found.values, indices, 0);
+  if (found.minima) {
+    picked = graph.add(picked, graph.create<GatherOp>(found.minima, indices, 0));
+  }
+  if (graph.hasFailed()) {
+    return picked;
+  }
+  SmallVector<Dim> sizes = Shape(indices).dims();
+  sizes.push_back(shape[1]);
+  return Shape(picked).rank() == sizes.size() ? picked : graph.reshape(picked, sizes);
+}
+
+Value WeightReader::vector(const Twine &name, int64_t size) {
+  return graph.constant({size}, floats(name.str(), {size}), name.str());
+}
+
+Value WeightReader::optionalVector(const Twine &name, int64_t size) {
+  return has(name.str()) ? vector(name, size) : Value();
+}
+
+llvm::Error WeightReader::checkAllUsed() const {
+  std::vector<std::string> unused;
+  for (StringRef name : checkpoint.tensors.keys()) {
+    if (!used.contains(name)) {
+      unused.push_back(name.str());
+    }
+  }
+  llvm::sort(unused);
+  constexpr size_t kShown = 5;
+  const size_t count = unused.size();
+  unused.resize(std::min(count, kShown));
+  return count == 0 ? llvm::Error::success()
+                    : unsupported(llvm::formatv("the network of '{0}' does not use {1} tensors of the model: {2}{3}",
+                                                checkpoint.architecture, count, llvm::join(unused, ", "),
+                                                count > kShown ? ", .." : ""));
+}
+
+} // namespace tessera::top
