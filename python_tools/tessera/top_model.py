@@ -205,20 +205,48 @@ def import_onnx(
             file = staging / "preprocess.json"
             file.write_text(preprocess.to_json() + "\n")
             arguments += ["--preprocess", str(file)]
-        result = run_compile(arguments, report, inputs=[model_def], reproducer_beside=mlir)
-        model = _from_result(mlir, result)
-        with interrupts.held():
-            # The weights come first: the .mlir that names them must never exist without them, even if the process is
-            # killed.
-            if weights_path(staged).exists():
-                weights_path(staged).replace(weights_path(mlir))
-            staged.replace(mlir)
+        model, result = _import(arguments, mlir, staged, report, model_def)
     if assumed := assumed_shapes(result):
         chosen = ",".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in assumed.items())
         report.say(
             f"the file leaves the batch size open, so it becomes 1; choose another one with --input_shapes: {chosen}"
         )
     return model, result
+
+
+def _import(
+    arguments: Sequence[str], mlir: Path, staged: Path, report: Report, model_def: Path
+) -> tuple[TopModel, dict]:
+    """Runs the compiler, which writes `staged` and its weights, and moves these to `mlir`."""
+    result = run_compile(arguments, report, inputs=[model_def], reproducer_beside=mlir)
+    model = _from_result(mlir, result)
+    with interrupts.held():
+        # The weights come first: the .mlir that names them must never exist without them, even if the process is
+        # killed.
+        if weights_path(staged).exists():
+            weights_path(staged).replace(weights_path(mlir))
+        staged.replace(mlir)
+    return model, result
+
+
+def import_decoder(
+    checkpoint: Path,
+    mlir: Path,
+    report: Report,
+    *,
+    context: int | None = None,
+    chunk: int = 512,
+    dequantises: bool = False,
+    all_logits: bool = False,
+) -> tuple[TopModel, dict]:
+    """Imports a language model to `mlir` and its weights atomically. Returns the model and the importer's result."""
+    with staging_folder(mlir) as staging:
+        staged = staging / mlir.name
+        arguments = ["import-decoder", "--model", str(checkpoint), "--output", str(staged), "--chunk", str(chunk)]
+        arguments += ["--context", str(context)] if context is not None else []
+        arguments += ["--dequantise"] if dequantises else []
+        arguments += ["--all-logits"] if all_logits else []
+        return _import(arguments, mlir, staged, report, checkpoint)
 
 
 def assumed_shapes(result: Mapping[str, Any]) -> dict[str, list[int]]:

@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import accuracy, bench, estimate, explain, from_onnx, reduce
+from . import accuracy, bench, estimate, explain, from_onnx, llm, reduce
 from . import report as reports
 from .. import bmodel, compare, custom_ops, families, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..calibration import sample
@@ -35,7 +35,9 @@ EPILOG = f"""examples:
   tessera explain model.bmodel conv1
   tessera reduce model.onnx --mode {families.HOST}-vs-ort
   tessera report model.bmodel -o report.html
-  tessera accuracy model.onnx model.bmodel --task classification --data pictures/"""
+  tessera accuracy model.onnx model.bmodel --task classification --data pictures/
+  tessera llm model.gguf -o model.bmodel
+  tessera chat model.bmodel"""
 MEASURE_SECONDS = 1.0
 STEPS_PER_INPUT = 3
 
@@ -63,6 +65,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--output_dir", metavar="DIR", help="keep the files in DIR (default: keep none)")
     from_onnx.add_flags(run)
     preprocess.add_arguments(run)
+    for verb in llm.add_verbs(verbs):
+        verb.add_common()
     for verb in (run, *(each.add_verb(verbs) for each in (accuracy, bench, estimate, reduce, reports, explain))):
         custom_ops.add_argument(verb)
         verb.add_common()
@@ -74,7 +78,10 @@ def work(context: Context) -> None:
         "accuracy": accuracy.work,
         "bench": bench.work,
         "estimate": estimate.work,
+        "chat": llm.work_chat,
         "explain": explain.work,
+        "generate": llm.work_generate,
+        "llm": llm.work_llm,
         "reduce": reduce.work,
         "report": reports.work,
     }

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of `tessera` for language models: llm compiles, generate and chat run."""
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Iterator
+
+from .. import top_model
+from ..errors import usage_error
+from ..families import HOST
+from ..files import require_file, scratch_folder
+from ..llm import LanguageModel, Sampling
+from ..progress import command
+from ..targets import targets
+from .common import Context, Parser
+
+AS_IN_THE_FILE = "FILE"
+_EXIT = ("/exit", "/quit")
+
+
+def add_verbs(verbs: "argparse._SubParsersAction[Parser]") -> list[Parser]:
+    """Adds the verbs to `tessera`."""
+    return [_add_llm(verbs), _add_generate(verbs), _add_chat(verbs)]
+
+
+def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
+    sub = verbs.add_parser(
+        "llm",
+        help="compile a language model from a checkpoint",
+        allow_abbrev=False,
+        description="Compiles a language model from a .gguf file. The .bmodel contains the tokenizer and the chat "
+        "template, and keeps the tokens of a conversation in its caches.",
+    )
+    sub.add_argument("model", help="the .gguf file")
+    sub.add_argument("-o", "--output", required=True, metavar="FILE", help="output, the .bmodel")
+    sub.add_argument(
+        "--quantize",
+        default=AS_IN_THE_FILE,
+        type=str.upper,
+        help=f"{AS_IN_THE_FILE}: weights keep their bits where the file quantises groups of at least 16 numbers; or "
+        "F32, BF16, W8, W4, DYNAMIC_INT8: weights are dequantised and then treated as by model_deploy "
+        "(default: %(default)s)",
+    )
+    sub.add_argument(
+        "--context", type=int, metavar="N", help="tokens that the caches hold (default: the model's, at most 4096)"
+    )
+    sub.add_argument(
+        "--chunk", type=int, default=512, metavar="N", help="largest number of tokens of a run (default: %(default)s)"
+    )
+    sub.add_argument(
+        "--all_logits", action="store_true", help="return logits for all tokens of a run instead of the last one"
+    )
+    sub.add_argument("--chip", default=HOST, help=f"{HOST} or one of its variants (default: %(default)s)")
+    return sub
+
+
+def _add_generation(sub: Parser) -> None:
+    sub.add_argument("model", help="the .bmodel, from tessera llm")
+    sub.add_argument("--max_tokens", type=int, metavar="N", help="longest answer (default: up to the model's context)")
+    group = sub.add_argument_group("choice of tokens")
+    group.add_argument(
+        "--temperature",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="0: always the most likely token (default: %(default)s)",
+    )
+    group.add_argument("--top_k", type=int, default=0, metavar="K", help="only the K most likely tokens (default: all)")
+    group.add_argument(
+        "--top_p", type=float, default=1.0, metavar="P", help="only the most likely tokens whose probabilities sum to P"
+    )
+    group.add_argument(
+        "--min_p",
+        type=float,
+        default=0.0,
+        metavar="P",
+        help="only tokens at least P times as likely as the most likely one",
+    )
+    group.add_argument(
+        "--repetition_penalty",
+        type=float,
+        default=1.0,
+        metavar="F",
+        help="makes tokens that occurred before less likely if above 1",
+    )
+    group.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same tokens")
+    sub.add_argument(
+        "--stop",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="ends an answer before this text; may be given several times",
+    )
+    sub.add_argument("--threads", type=int, default=1, metavar="N", help="threads of a run (default: %(default)s)")
+
+
+def _add_generate(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
+    sub = verbs.add_parser(
+        "generate",
+        help="continue a text with a language model",
+        allow_abbrev=False,
+        description="Prints the text that a language model generates, token by token, and its speed.",
+    )
+    _add_generation(sub)
+    prompt = sub.add_mutually_exclusive_group(required=True)
+    prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue")
+    prompt.add_argument("--prompt_file", metavar="FILE", help="a file with the text to continue")
+    return sub
+
+
+def _add_chat(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
+    sub = verbs.add_parser(
+        "chat",
+        help="talk to a language model",
+        allow_abbrev=False,
+        description="Answers the lines of stdin with a language model, in the form of its chat template. "
+        f"{' or '.join(_EXIT)} ends the conversation.",
+    )
+    _add_generation(sub)
+    sub.add_argument("--system", metavar="TEXT", help="instructions for the model, before the conversation")
+    return sub
+
+
+def work_llm(context: Context) -> None:
+    args, report = context.args, context.report
+    require_file(args.model, "model")
+    targets().require_chip(args.chip)
+    is_requantised = args.quantize != AS_IN_THE_FILE
+    precision = targets().precision(args.quantize).name if is_requantised else "F32"
+    if is_requantised and targets().precision(precision).needs_table:
+        raise usage_error(f"--quantize {args.quantize} needs calibration, which tessera llm does not support")
+    output = context.outputs.path(args.output)
+    with scratch_folder() as folder:
+        with report.step("import and optimise") as step:
+            model, result = top_model.import_decoder(
+                Path(args.model),
+                folder / f"{Path(args.model).stem}_top.mlir",
+                report,
+                context=args.context,
+                chunk=args.chunk,
+                dequantises=is_requantised,
+                all_logits=args.all_logits,
+            )
+            step.note = f"{result['architecture']}, {result.get('ops', 0)} ops"
+        with report.step(f"compile for {args.chip}, {args.quantize}") as step:
+            top_model.deploy(model, output, report, chip=args.chip, quantize=precision)
+            step.note = f"{output.stat().st_size / 1e6:.1f} MB"
+    context.result.update(model=args.output, architecture=result["architecture"])
+    report.finish([command("tessera", "generate", args.output, "--prompt", "Once upon a time")])
+
+
+def _open(args: argparse.Namespace) -> tuple[LanguageModel, Sampling]:
+    """Checks the flags; returns the model and how it chooses tokens."""
+    sampling = Sampling(args.temperature, args.top_k, args.top_p, args.min_p, args.repetition_penalty, args.seed)
+    sampling.check()
+    if args.threads < 1:
+        raise usage_error(f"--threads {args.threads}: must be at least 1")
+    if args.max_tokens is not None and args.max_tokens < 1:
+        raise usage_error(f"--max_tokens {args.max_tokens}: must be at least 1")
+    return LanguageModel(args.model, args.threads), sampling
+
+
+def _answer(context: Context, model: LanguageModel, sampling: Sampling, text: str) -> str:
+    """Prints the text that follows `text`, piece by piece, and returns it."""
+    args, stream = context.args, sys.stderr if context.args.json else sys.stdout
+    pieces: Iterator[str] = model.generate(text, args.max_tokens, args.stop, **vars(sampling))
+    made = []
+    for piece in pieces:
+        made.append(piece)
+        print(piece, end="", file=stream, flush=True)
+    print(file=stream)
+    if model.last.ended_by == "context":
+        context.report.warn(
+            f"the answer ended because the model's context of {model.context} tokens is full; compile it with a larger "
+            "--context"
+        )
+    return "".join(made)
+
+
+def work_generate(context: Context) -> None:
+    args = context.args
+    if args.prompt_file:
+        require_file(args.prompt_file, "prompt")
+    model, sampling = _open(args)
+    prompt = args.prompt if args.prompt is not None else Path(args.prompt_file).read_text()
+    text = _answer(context, model, sampling, prompt)
+    stats = model.last
+    context.report.say(stats.describe())
+    context.result.update(
+        text=text,
+        tokens=stats.tokens,
+        ended_by=stats.ended_by,
+        prompt_tokens=stats.prompt_tokens,
+        prefill_seconds=stats.prefill_seconds,
+        decode_seconds=stats.decode_seconds,
+    )
+
+
+def work_chat(context: Context) -> None:
+    args = context.args
+    model, sampling = _open(args)
+    messages = [{"role": "system", "content": args.system}] if args.system else []
+    model.chat_text([*messages, {"role": "user", "content": ""}])  # a wrong template is reported at once
+    is_terminal = sys.stdin.isatty()
+    while True:
+        if is_terminal:
+            print("> ", end="", flush=True)
+        line = sys.stdin.readline()
+        if not line or line.strip() in _EXIT:
+            break
+        messages.append({"role": "user", "content": line.rstrip("\n")})
+        answer = _answer(context, model, sampling, model.chat_text(messages))
+        messages.append({"role": "assistant", "content": answer})
+    context.result["messages"] = messages
