@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from conftest import check, run_tool
+from onnx import helper, numpy_helper
 from test_control_flow import BOOL, FLOAT, INT64, Arrays, body_inputs, compare, compile_model, graph, node, save, value
 
 
@@ -363,3 +364,75 @@ def test_merged_decoder(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="difference of .*total"):
             net(dict(tokens(*wrong, seed=1)))
         assert net(dict(tokens(*sizes[1], seed=1)))["keys"].shape == (2, 6, 4)
+
+
+def merged_encoder_decoder() -> onnx.GraphProto:
+    """An encoder-decoder's decoder as optimum merges it for T5 and Whisper: the later branch reads keys of the encoder
+    from a cache, cuts the mask to their number, and returns an empty constant in their place."""
+
+    def branch(name: str, keys: onnx.NodeProto, first: Sequence[onnx.NodeProto], encoded: str) -> onnx.GraphProto:
+        nodes = [
+            node("MatMul", "x wk", f"{name}new"),
+            *first,
+            keys,
+            node("Transpose", f"{name}keys", f"{name}kt", perm=[0, 2, 1]),
+            node("MatMul", f"x {name}kt", f"{name}scores"),
+            node("Softmax", f"{name}scores", f"{name}p", axis=-1),
+            node("MatMul", f"{name}p {name}keys", f"{name}own"),
+            node("Transpose", encoded, f"{name}et", perm=[0, 2, 1]),
+            node("MatMul", f"x {name}et", f"{name}products"),
+            node("Shape", encoded, f"{name}length", start=1, end=2),
+            node("Slice", f"mask zero {name}length two", f"{name}mask"),
+            node("Add", f"{name}products {name}mask", f"{name}masked"),
+            node("Softmax", f"{name}masked", f"{name}q", axis=-1),
+            node("MatMul", f"{name}q {encoded}", f"{name}crossed"),
+            node("Add", f"{name}own {name}crossed", f"{name}y"),
+        ]
+        return graph(nodes, [value(f"{name}{each}", None) for each in ("y", "keys", "encoded")])
+
+    reads = node("MatMul", "encoder_hidden_states we", "fencoded")
+    nothing = numpy_helper.from_array(np.zeros((0, 1, 4), np.float32))
+    empty = helper.make_node("Constant", [], ["lencoded"], value=nothing)
+    first = branch("f", node("Identity", "fnew", "fkeys"), [reads], "fencoded")
+    later = branch("l", node("Concat", "past_keys lnew", "lkeys", axis=1), [empty], "past_encoded")
+    nodes = [
+        node("Cast", "encoder_attention_mask", "kept", to=FLOAT),
+        node("Sub", "kept one", "dropped"),
+        node("Mul", "dropped large", "line"),
+        node("Unsqueeze", "line axis", "mask"),
+        node("If", "use_cache_branch", "y keys encoded", then_branch=later, else_branch=first),
+    ]
+    inputs = [
+        value("encoder_attention_mask", ["batch", "encoder_length"], INT64),
+        value("x", ["batch", "seq", 4]),
+        value("encoder_hidden_states", ["batch", "encoder_length", 4]),
+        value("past_keys", ["batch", "past", 4]),
+        value("past_encoded", ["batch", "encoder_length", 4]),
+        value("use_cache_branch", [1], BOOL),
+    ]
+    constants = {"wk": rows(4, 5), "we": rows(4, 6), "one": np.float32(1), "large": np.float32(1e9)}
+    positions = {"zero": np.array([0]), "axis": np.array([1]), "two": np.array([2])}
+    outputs = [value(name, None) for name in ("y", "keys", "encoded")]
+    return graph(nodes, outputs, inputs, {**constants, **positions})
+
+
+def test_merged_encoder_decoder(tmp_path: Path) -> None:
+    """Both caches are empty in the first run, although dims of the encoder's have the name of other inputs' dims."""
+    import tessera.runtime as rt
+
+    def run(seed: int, seq: int, past: int, encoded: int, uses_cache: bool) -> Arrays:
+        rng = np.random.default_rng(seed)
+        draw = lambda size: rng.standard_normal((2, size, 4)).astype(np.float32)  # noqa: E731
+        mask = np.array([[1] * 6, [1] * 4 + [0] * 2])
+        inputs = {"encoder_attention_mask": mask, "x": draw(seq), "encoder_hidden_states": draw(6)}
+        caches = {"past_keys": draw(past), "past_encoded": draw(encoded)}
+        return {**inputs, **caches, "use_cache_branch": np.array([uses_cache])}
+
+    model = save(tmp_path / "merged.onnx", merged_encoder_decoder())
+    bmodel = compile_model(model, imports=("--dims", "batch=1..4,seq=1..8,past=0..24,encoder_length=1..9"))
+    sizes = [(5, 0, 0, False), (1, 5, 6, True), (3, 6, 4, True), (2, 0, 0, False)]  # the mask may be longer
+    compare(model, bmodel, [run(seed, *each) for seed, each in enumerate(sizes)])
+    net = rt.load(str(bmodel)).net()
+    with pytest.raises(Exception, match="difference of .*past_encoded.1"):
+        net(dict(run(1, 1, 5, 8, True)))
+    assert net(dict(run(2, 1, 5, 6, True)))["encoded"].shape == (0, 1, 4)

@@ -89,6 +89,7 @@ private:
       return llvm::Error::success();
     }
     DimRanges ranges = options.dims;
+    separateBranchDims(inputs, graph(), ranges);
     std::map<std::string, DimRange> missing;
     llvm::StringMap<std::string> unknown;
     std::vector<Input> asRead = inputs;

@@ -292,7 +292,8 @@ int64_t proposeDim(const Input &input, size_t axis, const LikelySizes &likely) {
   return audio ? kSamples : likely.tokens;
 }
 
-/// Returns whether dim |axis| counts independent samples, judged by its name or by being the first dim.
+} // namespace
+
 bool isBatch(const Input &input, size_t axis) {
   StringRef name = input.dimNames[axis];
   if (name.contains('+')) {
@@ -301,8 +302,6 @@ bool isBatch(const Input &input, size_t axis) {
   auto size = sizeByName(name, LikelySizes{2, 2});
   return size ? *size == 1 : axis == 0 && input.shape.size() > 1;
 }
-
-} // namespace
 
 DimRange defaultRange(const Input &input, size_t axis) {
   constexpr LikelySizes kLikely{224, 128};

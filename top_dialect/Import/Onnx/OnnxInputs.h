@@ -43,6 +43,9 @@ struct LikelySizes {
   int64_t picture, tokens;
 };
 
+/// Returns whether dim |axis| counts independent samples, judged by its name or by being the first dim.
+bool isBatch(const Input &input, size_t axis);
+
 /// Returns the usual range of an open dim, based on its name, the input's name, and the type and rank.
 DimRange defaultRange(const Input &input, size_t axis);
 

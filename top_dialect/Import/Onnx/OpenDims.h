@@ -10,6 +10,12 @@ namespace tessera::top::onnx_import {
 /// Returns the name by which the user refers to a dim.
 std::string dimName(const Input &input, size_t axis);
 
+/// Gives dims of |inputs| that only one branch of an If reads names of their own if earlier inputs, which this branch
+/// shares or does not read, have dims of the same name: programs pass a cache of length 0 to the branch that ignores
+/// it. The branch that reads them compares the sizes that it needs to be equal. A new name is INPUT.AXIS of the first
+/// input with it; its range in |ranges| is that of the old name, from 0. Dims that count samples keep their names.
+void separateBranchDims(llvm::MutableArrayRef<Input> inputs, const onnx::GraphProto &graph, DimRanges &ranges);
+
 /// Gives the open dims of |inputs| the sizes of |ranges|: a symbol for a range, a number for a single size. A dim is
 /// named by its dim_param or, if it has none, by INPUT.AXIS; dims with the same name are the same size. A dim_param
 /// that is a sum of names and numbers becomes that sum. |opened| receives the ranges that were used. |unknown| receives

@@ -128,6 +128,14 @@ Result combined(mlir::Operation *op, unsigned depth, Combine combine) {
   return result;
 }
 
+Result negated(NegOp op, unsigned depth) {
+  Result sizes = readSizes(op->getOperand(0), depth);
+  for (Dim &size : sizes ? llvm::MutableArrayRef<Dim>(*sizes) : llvm::MutableArrayRef<Dim>()) {
+    size = Dim(0) - size;
+  }
+  return sizes;
+}
+
 /// Rounds towards zero, so the operands must not be negative.
 Dim divide(Dim a, Dim b) {
   if (a.isKnown() && b.isKnown()) {
@@ -209,6 +217,7 @@ Result readOp(mlir::Operation *op, unsigned depth) {
       .Case([&](ExpandOp expand) { return expanded(expand, depth); })
       .Case([&](WhereOp where) { return selected(where, depth); })
       .Case([&](ReduceOp reduce) { return product(reduce, depth); })
+      .Case([&](NegOp neg) { return negated(neg, depth); })
       .Case([&](AddOp) { return combined(op, depth, [](Dim a, Dim b) { return a + b; }); })
       .Case([&](SubOp) { return combined(op, depth, [](Dim a, Dim b) { return a - b; }); })
       .Case([&](MulOp) { return combined(op, depth, [](Dim a, Dim b) { return a * b; }); })

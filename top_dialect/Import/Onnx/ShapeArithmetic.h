@@ -14,9 +14,9 @@ namespace tessera::top::onnx_import {
 llvm::SmallVector<Dim> toSizes(llvm::ArrayRef<int64_t> numbers);
 
 /// Returns the elements of a small integer value that is computed from dims by the ops that exporters use for this:
-/// shape, gather, slice, concat, reshape, expand, where, casts, + - * / min max. An element that an earlier op has
-/// bound to a symbol is this symbol. An element is unknown if it depends on an unknown dim. Returns nothing for any
-/// other value. |depth| limits the length of the chain of ops that is followed.
+/// shape, gather, slice, concat, reshape, expand, where, casts, negation, + - * / min max. An element that an earlier
+/// op has bound to a symbol is this symbol. An element is unknown if it depends on an unknown dim. Returns nothing for
+/// any other value. |depth| limits the length of the chain of ops that is followed.
 std::optional<llvm::SmallVector<Dim>> readSizes(mlir::Value value, unsigned depth = 12);
 
 /// The elements of a value of conditions; an element is missing if it is not the same at all sizes.

@@ -98,6 +98,22 @@ static bool isOutside(mlir::Value value, mlir::Block *block) {
   return region != block->getParent();
 }
 
+/// Returns a cast of |value| to |type| in |block|: one that exists, or a new one before |next|, or at the beginning.
+static mlir::Value castTo(mlir::RankedTensorType type, mlir::Value value, mlir::Block *block, mlir::Operation *next) {
+  for (mlir::Operation *user : value.getUsers()) {
+    if (user->getBlock() == block && isSizeCast(user) && user->getResult(0).getType() == type) {
+      return user->getResult(0);
+    }
+  }
+  mlir::OpBuilder builder(value.getContext()); // the region belongs to no op yet
+  if (next) {
+    builder.setInsertionPoint(next);
+  } else {
+    builder.setInsertionPointToStart(block);
+  }
+  return mlir::UnrealizedConversionCastOp::create(builder, value.getLoc(), type, value).getResult(0);
+}
+
 /// Returns |value| in the sizes that it has within |region|: itself, or the result of a cast at the region's beginning.
 static mlir::Value castInto(OpenRegion &region, mlir::Value value) {
   auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
@@ -109,17 +125,37 @@ static mlir::Value castInto(OpenRegion &region, mlir::Value value) {
       return other == symbol ? size : sizeOf(other);
     });
   }
-  if (type == value.getType()) {
-    return value;
+  return type == value.getType() ? value : castTo(type, value, region.block, nullptr);
+}
+
+/// Returns whether |a| is to replace |b| where both are equal. Orders all sizes, so that no size replaces itself again.
+static bool isSimpler(Dim a, Dim b) {
+  auto key = [](Dim size) { return std::tuple(!size.isKnown(), !asSymbol(size), toText(size)); };
+  return key(a) < key(b);
+}
+
+/// Gives the operands of |op| that have one of the |sizes| the other one, by casts before |op|. Returns false if there
+/// are none.
+static bool castOperands(const detail::UnequalSizes &sizes, mlir::Operation *op) {
+  Dim from = sizes.a, to = sizes.b;
+  if (isSimpler(from, to)) {
+    std::swap(from, to);
   }
-  for (mlir::Operation *user : value.getUsers()) {
-    if (user->getBlock() == region.block && isSizeCast(user) && user->getResult(0).getType() == type) {
-      return user->getResult(0);
+  bool overlaps = minOf(from) <= maxOf(to) && minOf(to) <= maxOf(from);
+  bool isChanged = false;
+  for (mlir::OpOperand &operand : op->getOpOperands()) {
+    auto dims = Shape(operand.get()).dims();
+    bool isFrom = overlaps && from.isSymbolic() && llvm::any_of(dims, [&](Dim dim) { return sameSize(dim, from); });
+    if (isFrom) {
+      for (Dim &dim : dims) {
+        dim = sameSize(dim, from) ? to : dim;
+      }
+      auto element = mlir::cast<mlir::RankedTensorType>(operand.get().getType()).getElementType();
+      operand.set(castTo(tensorType(dims, element), operand.get(), op->getBlock(), op));
     }
+    isChanged |= isFrom;
   }
-  mlir::OpBuilder builder(value.getContext()); // the region belongs to no op yet
-  builder.setInsertionPointToStart(region.block);
-  return mlir::UnrealizedConversionCastOp::create(builder, value.getLoc(), type, value).getResult(0);
+  return isChanged;
 }
 
 void replaceAgain(OpenRegion &region) {
@@ -158,13 +194,13 @@ bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, OpenReg
     solution = solution ? solution : solver(sizes.a, sizes.b);
   }
   if (!solution) {
-    return false;
+    return castOperands(sizes, op);
   }
   llvm::SetVector<SizeSymbolAttr> own = symbolsSetIn(*region.block->getParent()), used;
   collectSymbols(solution->second, used);
   used.insert(solution->first);
   if (llvm::any_of(used, [&](SizeSymbolAttr symbol) { return own.contains(symbol); })) {
-    return false; // the sizes are not known when the region begins
+    return castOperands(sizes, op); // the sizes are not known when the region begins
   }
   region.replaced.push_back(*solution);
   replaceAgain(region);

@@ -27,7 +27,8 @@ struct OpenRegion {
 using OpenRegions = std::vector<OpenRegion>; ///< the innermost one last
 
 /// Makes two |sizes| that |op|, in the innermost region, needs to be equal one size within the region. Values from
-/// outside pass through casts at its beginning, which a run checks whenever it enters the region.
+/// outside pass through casts at its beginning, which a run checks whenever it enters the region. If no symbol can
+/// replace a size, or a run computes it in the region, the operands of |op| pass through casts.
 bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, OpenRegions &regions);
 /// Returns |value| with the sizes that it has within the regions.
 mlir::Value useIn(OpenRegions &regions, mlir::Value value);
