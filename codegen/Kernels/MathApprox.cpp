@@ -387,6 +387,10 @@ Value emitFma(KernelBuilder &kb, Value x, Value y, Value z) {
   return arith::AddFOp::create(kb.b, arith::MulFOp::create(kb.b, x, y), z);
 }
 
+Value emitExactFma(KernelBuilder &kb, Value x, Value y, Value z) {
+  return kb.target.hasFma() ? Value(math::FmaOp::create(kb.b, x, y, z)) : emulateFma(kb, x, y, z);
+}
+
 Value emitMultiplyAdd(KernelBuilder &kb, Value x, Value y, Value sum) {
   if (isa<FloatType>(getElementTypeOrSelf(sum.getType()))) {
     return kb.target.hasFma() ? Value(math::FmaOp::create(kb.b, x, y, sum))

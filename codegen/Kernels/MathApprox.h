@@ -23,6 +23,8 @@ mlir::Value expandPattern(KernelBuilder &kb, mlir::Operation &op, const mlir::IR
 
 /// Emits x * y + z, fused if the target has FMA.
 mlir::Value emitFma(KernelBuilder &kb, mlir::Value x, mlir::Value y, mlir::Value z);
+/// Emits x * y + z in f32, rounded once on every target.
+mlir::Value emitExactFma(KernelBuilder &kb, mlir::Value x, mlir::Value y, mlir::Value z);
 /// Emits x * y + sum for floats (fused if possible) or integers (wrapping).
 mlir::Value emitMultiplyAdd(KernelBuilder &kb, mlir::Value x, mlir::Value y, mlir::Value sum);
 /// Emits e^x for f32 or f64, scalar or vector.

@@ -30,6 +30,7 @@ void registerKernels(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
   registry.addExtension(+[](MLIRContext *context, device::DeviceDialect *) {
     attachAttentionModels(context);
+    attachBlockMatMulModels(context);
     attachConvModels(context);
     attachCopyModels(context);
     attachGatherModels(context);

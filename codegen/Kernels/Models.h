@@ -20,6 +20,7 @@ void attachConvModels(mlir::MLIRContext *context);
 void attachInsertModels(mlir::MLIRContext *context);
 void attachLutModels(mlir::MLIRContext *context);
 void attachMatMulModels(mlir::MLIRContext *context);
+void attachBlockMatMulModels(mlir::MLIRContext *context);
 void attachAttentionModels(mlir::MLIRContext *context);
 void attachRecurrentModels(mlir::MLIRContext *context);
 void attachGatherModels(mlir::MLIRContext *context);

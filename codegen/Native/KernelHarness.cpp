@@ -325,6 +325,9 @@ void drawInputs(Operation *op, const CheckOptions &options, Case &data) {
       fillRandom(data.inputs.back(), random, options);
     }
   }
+  if (options.overwrite) {
+    options.overwrite(data.inputs);
+  }
 }
 
 std::string evaluate(Operation *op, const CheckOptions &options, Case &data) {

@@ -11,6 +11,7 @@
 #include "codegen/Kernels/KernelCache.h"
 #include "top_dialect/IR/TopInterfaces.h"
 
+#include <functional>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,7 +24,9 @@ struct CheckOptions {
   bool negativeIndices = true; ///< false: i32 and i64 operands are drawn from [0, indexRange)
   bool allBytes = false;       ///< i8 and ui8 operands hold any byte, extreme ones often
   bool signedZeros = false;    ///< floats are -1, -0, 0 and 1; the function is exact, and so must be every bit
-  int64_t largest16 = 0;       ///< with allBytes: i16 operands hold any value up to that magnitude, extreme ones often
+  /// Replaces numbers of the drawn operands, if given.
+  std::function<void(llvm::MutableArrayRef<top::HostTensor>)> overwrite;
+  int64_t largest16 = 0; ///< with allBytes: i16 operands hold any value up to that magnitude, extreme ones often
 };
 
 /// Returns the text of a tensor type, e.g. "tensor<1x3xf32>".

@@ -3,6 +3,7 @@
 #include "codegen/Native/OpenSizes.h"
 
 #include "codegen/Kernels/KernelInterface.h"
+#include "device_dialect/IR/DeviceBlockOps.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
@@ -60,6 +61,7 @@ public:
           openWindows(pool.getKernel(), pool.getStrides(), pool.getPads(), pool.getDilations());
         })
         .Case([&](device::MatMulOp matmul) { openMatMul(matmul); })
+        .Case([&](device::BlockMatMulOp) { openRows(); })
         .Case([&](device::AttentionOp attention) { openAttention(attention); })
         .Case([&](device::CopyOp copy) { openCopy(copy); });
     setTypes();
@@ -189,6 +191,17 @@ private:
       Dim size = draw(input, std::max<int64_t>(1, reach - padding), random() % 4 == 0 ? 40 : 7);
       setAligned(int64_t(d) + 2, floorDiv(size + padding - reach, strides[d]) + 1, all);
       sizes[0][d + 2] = size;
+    }
+  }
+
+  /// Opens all dims of the result but the last, and those of the operands that follow it.
+  void openRows() {
+    SmallVector<unsigned> tied = extras();
+    tied.push_back(0);
+    for (int64_t d = 0; d + 1 < int64_t(sizes[operands].size()); ++d) {
+      if (takes() && canOpen(d, tied)) {
+        setAligned(d, draw(sizes[operands][d].value(), 1, random() % 4 == 0 ? 40 : 7), tied);
+      }
     }
   }
 

@@ -7,6 +7,7 @@
 #include "codegen/X86/IR/PackedWeights.h"
 #include "codegen/X86/KernelCompiler.h"
 #include "codegen/X86/Transforms/Pipeline.h"
+#include "device_dialect/IR/DeviceBlockOps.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -78,21 +79,28 @@ Value biasOf(Operation *op) {
   return conv ? conv.getBias() : matmul ? matmul.getBias() : Value();
 }
 
+/// Returns the operands of |op| that packing requires to be constants.
+SmallVector<Value> weightsOf(Operation *op) {
+  auto blocks = dyn_cast<device::BlockMatMulOp>(op);
+  SmallVector<Value> all = blocks ? SmallVector<Value>{blocks.getW(), blocks.getScales(), blocks.getMins()}
+                                  : SmallVector<Value>{op->getOperand(1), biasOf(op)};
+  llvm::erase(all, Value());
+  return all;
+}
+
 /// Replaces the weights and the bias of |op| by constants with the values of |data| and runs the passes.
 std::string pack(Operation *op, const X86Target &target, const Case &data) {
   OpBuilder builder(op);
-  for (Value weight : {op->getOperand(1), biasOf(op)}) {
-    if (weight) {
-      auto argument = cast<BlockArgument>(weight);
-      Value constant = top::createConstant(builder, op->getLoc(), cast<RankedTensorType>(weight.getType()),
-                                           data.inputs[argument.getArgNumber()].getBytes(), "w");
-      argument.replaceAllUsesWith(constant);
-    }
+  for (Value weight : weightsOf(op)) {
+    auto argument = cast<BlockArgument>(weight);
+    Value constant = top::createConstant(builder, op->getLoc(), cast<RankedTensorType>(weight.getType()),
+                                         data.inputs[argument.getArgNumber()].getBytes(), "w");
+    argument.replaceAllUsesWith(constant);
   }
   if (failed(chooseLayouts(op, target))) {
     return "the passes failed";
   }
-  return packingOf(op) ? "" : "the weights are not packed";
+  return op->getAttrOfType<device::PackingInterface>("packing") ? "" : "the weights are not packed";
 }
 
 /// Appends the operands of the packed |op| to |buffers|.
@@ -258,11 +266,9 @@ std::string packAndCompare(Operation *op, const X86Target &target, const CheckOp
 /// Draws the operands of |op| and evaluates the reference; the weights and the bias are those of |weights|.
 std::string evaluateWith(const Case &weights, Operation *op, const CheckOptions &options, Case &data) {
   drawInputs(op, options, data);
-  for (Value fixed : {op->getOperand(1), biasOf(op)}) {
-    if (fixed) {
-      unsigned index = cast<BlockArgument>(fixed).getArgNumber();
-      llvm::copy(weights.inputs[index].getBytes(), data.inputs[index].getBytes().begin());
-    }
+  for (Value fixed : weightsOf(op)) {
+    unsigned index = cast<BlockArgument>(fixed).getArgNumber();
+    llvm::copy(weights.inputs[index].getBytes(), data.inputs[index].getBytes().begin());
   }
   return evaluateInputs(op, data);
 }
@@ -284,7 +290,8 @@ std::string packAndCompareOpen(Operation *packed, const std::string &text, const
       opensImagesOnly(packed, seed) ? native::OpenedSizes::Images : native::OpenedSizes::NotOfWeights;
   OwningOpRef<ModuleOp> fixed = native::parseCase(testContext(), text), open = native::parseCase(testContext(), text);
   Operation *plain = native::kernelOpOf(*open);
-  if (!isa<device::ConvOp, device::MatMulOp>(plain) || !native::openRandomSizes(plain, random, opened)) {
+  if (!isa<device::ConvOp, device::MatMulOp, device::BlockMatMulOp>(plain) ||
+      !native::openRandomSizes(plain, random, opened)) {
     return "";
   }
   native::openRandomSizes(packed, again, opened);

@@ -4,6 +4,7 @@
 
 #include "codegen/Kernels/RowMatMul.h"
 #include "codegen/Kernels/Rows.h"
+#include "device_dialect/IR/DeviceBlockOps.h"
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Exact.h"
 
@@ -58,6 +59,9 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
   if (auto recurrent = dyn_cast<device::RecurrentOp>(op); recurrent && recurrent.getPacking()) {
     bool fails = failed(requireRowMajor(op)) || failed(emitMicroRecurrent(recurrent, kb));
     return fails ? FailureOr<bool>(failure()) : true;
+  }
+  if (auto matmul = dyn_cast<device::BlockMatMulOp>(op); matmul && matmul.getPacking()) {
+    return failed(emitMicroBlockMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
   }
   auto attention = dyn_cast<device::AttentionOp>(op);
   if (kernels::hasOpenSizes(op) && !attention) {

@@ -7,6 +7,7 @@
 #include "codegen/X86/X86KernelBuilder.h"
 
 namespace tessera::device {
+class BlockMatMulOp;
 class ConvOp;
 class MatMulOp;
 class RecurrentOp;
@@ -19,6 +20,7 @@ namespace tessera::x86 {
 /// failure after reporting an error.
 mlir::FailureOr<bool> emitMicroKernel(mlir::Operation *op, X86KernelBuilder &kb);
 
+llvm::LogicalResult emitMicroBlockMatMul(device::BlockMatMulOp op, KernelBuilder &kb);
 llvm::LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb);
 llvm::LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb);
 llvm::LogicalResult emitMicroRecurrent(device::RecurrentOp op, KernelBuilder &kb);

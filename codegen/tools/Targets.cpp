@@ -36,19 +36,20 @@ llvm::Expected<llvm::json::Array> describeChips() {
 /// "needs_table" says whether it needs ranges from run_calibration.
 llvm::json::Object describe(quant::Precision precision) {
   using quant::Precision;
-  bool weightsAlone = precision == Precision::W8 || precision == Precision::W4;
+  bool weightsAlone = quant::isOfWeights(precision) && !quant::quantizesBlocks(precision);
   llvm::StringRef name = quant::toString(precision);
   const quant::Widths widths = quant::widthsOf(precision);
   llvm::json::Array aliases;
   if (weightsAlone) {
     aliases.push_back((name + "F32").str());
   }
-  return llvm::json::Object{{"name", name},
-                            {"aliases", std::move(aliases)},
-                            {"activations", weightsAlone || precision == Precision::DYNAMIC_INT8 ? "F32" : name},
-                            {"activation_bits", widths.activation},
-                            {"weight_bits", widths.weight},
-                            {"needs_table", precision == Precision::INT8 || precision == Precision::INT16}};
+  return llvm::json::Object{
+      {"name", name},
+      {"aliases", std::move(aliases)},
+      {"activations", quant::isOfWeights(precision) || precision == Precision::DYNAMIC_INT8 ? "F32" : name},
+      {"activation_bits", widths.activation},
+      {"weight_bits", widths.weight},
+      {"needs_table", precision == Precision::INT8 || precision == Precision::INT16}};
 }
 
 llvm::json::Array describePrecisions() {

@@ -141,9 +141,7 @@ static LogicalResult verifyPadValue(ConvOp op) {
                           << " here (conv_c10)";
 }
 
-ArrayRef<int64_t> ConvOp::getWeightShape() {
-  return getPacking() ? getPackingAttr().getShape() : typeOf(getW()).getShape();
-}
+ArrayRef<int64_t> ConvOp::getWeightShape() { return verify::weightShape(getPackingAttr(), getW()); }
 
 LogicalResult ConvOp::verify() {
   Shape x = getX(), y = getY(), w = getWeightShape();
@@ -234,9 +232,12 @@ OperandRange MatMulOp::getEpilogueOperands() { return getExtras(); }
 void MatMulOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type MatMulOp::getAccumulatorType() { return sumType(typeOf(getA()).getElementType()); }
 
-/// Returns true for y's shape, one value per column, one per row, or a single value.
-bool MatMulOp::canReadExtra(Value extra) {
-  RankedTensorType type = typeOf(extra), y = typeOf(getY());
+ArrayRef<int64_t> verify::weightShape(PackingInterface packing, Value weights) {
+  return packing ? packing.getShape() : typeOf(weights).getShape();
+}
+
+bool verify::fitsMatMul(Value extra, Value y) {
+  RankedTensorType type = typeOf(extra);
   Shape dims = type, result = y;
   if (!isEpilogueElement(type.getElementType())) {
     return false;
@@ -250,9 +251,9 @@ bool MatMulOp::canReadExtra(Value extra) {
   return column || row;
 }
 
-ArrayRef<int64_t> MatMulOp::getWeightShape() {
-  return getPacking() ? getPackingAttr().getShape() : typeOf(getB()).getShape();
-}
+bool MatMulOp::canReadExtra(Value extra) { return verify::fitsMatMul(extra, getY()); }
+
+ArrayRef<int64_t> MatMulOp::getWeightShape() { return verify::weightShape(getPackingAttr(), getB()); }
 
 LogicalResult MatMulOp::verify() {
   Shape a = getA(), b = getPacking() ? Shape(getWeightShape()) : Shape(getB());

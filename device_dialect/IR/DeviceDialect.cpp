@@ -1,6 +1,7 @@
 //===- DeviceDialect.cpp - Registration, attributes, interfaces -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceBlockOps.h"
 #include "device_dialect/IR/DeviceCustomOps.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,7 +55,7 @@ void DeviceDialect::initialize() {
 #define GET_OP_LIST
 #include "device_dialect/IR/DeviceMoveOps.cpp.inc"
       >();
-  addOperations<CustomOp>();
+  addOperations<BlockMatMulOp, CustomOp>();
 }
 
 LogicalResult BlockedAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t block,

@@ -7,6 +7,7 @@
 #ifndef TESSERA_DEVICE_DIALECT_IR_VERIFY_H
 #define TESSERA_DEVICE_DIALECT_IR_VERIFY_H
 
+#include "device_dialect/IR/DeviceInterfaces.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
@@ -24,6 +25,13 @@ std::string printDims(llvm::ArrayRef<Dim> dims);
 /// Checks that `value` has the dims `expected`; `what` names it in the message.
 mlir::LogicalResult dims(mlir::Operation *op, mlir::Value value, llvm::ArrayRef<Dim> expected, llvm::StringRef what,
                          llvm::StringRef label);
+
+/// Returns the dims of `weights` before any packing.
+llvm::ArrayRef<int64_t> weightShape(PackingInterface packing, mlir::Value weights);
+
+/// Returns true if a matmul can read `extra` beside its result `y`: y's shape, one value per column, one per row, or a
+/// single value.
+bool fitsMatMul(mlir::Value extra, mlir::Value y);
 
 /// Checks that `axis` is in [0, rank).
 mlir::LogicalResult axis(mlir::Operation *op, int64_t axis, int64_t rank, llvm::StringRef label);

@@ -13,6 +13,8 @@ DEFAULT = {
     "F16": Tolerance(0.9999, 0.99, floor=FLOAT32_FLOOR),
     "W8": Tolerance(0.999, 0.95, floor=FLOAT32_FLOOR),
     "W4": Tolerance(0.95, 0.7, floor=FLOAT32_FLOOR),
+    "W8A8": Tolerance(0.99, 0.9, floor=FLOAT32_FLOOR),
+    "W4A8": Tolerance(0.95, 0.7, floor=FLOAT32_FLOOR),
     "DYNAMIC_INT8": Tolerance(0.99, 0.9, floor=FLOAT32_FLOOR),
 }
 """Least similarity of every tensor by precision."""

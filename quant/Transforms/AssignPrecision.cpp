@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/AssignPrecision.h"
 
+#include "quant/Transforms/BlockMatMuls.h"
 #include "quant/Transforms/Decisions.h"
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/PrecisionRules.h"
@@ -88,8 +89,11 @@ private:
           isWide ? wide->second : "the calibration table has the ranges of its tensors");
       return llvm::Error::success();
     }
-    const Precision wanted = requestedOf(op);
+    const Precision requested = requestedOf(op);
     const std::string reason = decisions.kept.lookup(op);
+    // Ops whose inputs cannot be quantised by blocks have integer weights alone.
+    const bool isAlone = quantizesBlocks(requested) && !reasonAgainst(op, requested, table).empty();
+    const Precision wanted = !isAlone ? requested : requested == Precision::W8A8 ? Precision::W8 : Precision::W4;
     // W4 becomes W8 for ops that do not have groups.
     std::string against = reasonAgainst(op, wanted == Precision::W4 ? Precision::W8 : wanted, table);
     if (quant::isInteger(wanted) || isLeftAlone(op, wanted)) {
@@ -100,8 +104,8 @@ private:
       set(op, Precision::F32,
           llvm::formatv("{0} products are too few for {1}", reductionLength(op), toString(wanted)).str());
       setStoredAs(op->getResult(0), wanted);
-    } else if (wanted == Precision::W4) {
-      return assignFourBits(op, reason);
+    } else if (hasFourBits(wanted)) {
+      return assignFourBits(op, wanted, reason);
     } else {
       assignFloat(op, reason, wanted);
     }
@@ -118,15 +122,21 @@ private:
     }
   }
 
-  llvm::Error assignFourBits(Operation *op, StringRef reason) {
+  /// Assigns `wanted`, W4 or W4A8, or its form with 8 bits.
+  llvm::Error assignFourBits(Operation *op, Precision wanted, StringRef reason) {
+    const Precision wide = wanted == Precision::W4A8 ? Precision::W8A8 : Precision::W8;
+    if (hasBlockWeights(op)) {
+      set(op, wanted, "its weights are integers already");
+      return llvm::Error::success();
+    }
     if (keepsEightBits(op, last.contains(op))) {
-      set(op, Precision::W8, "4 bits would save little, or harm the outputs most");
+      set(op, wide, "4 bits would save little, or harm the outputs most");
       return llvm::Error::success();
     }
     llvm::Expected<bool> isWide =
         learned ? isLearnedInEightBits(op, options.groupSize, *learned) : llvm::Expected<bool>(false);
     if (isWide) {
-      set(op, *isWide ? Precision::W8 : Precision::W4, *isWide ? StringRef("the calibration kept 8 bits") : reason);
+      set(op, *isWide ? wide : wanted, *isWide ? StringRef("the calibration kept 8 bits") : reason);
     }
     return isWide.takeError();
   }

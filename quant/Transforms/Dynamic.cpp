@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Dynamic.h"
 
+#include "quant/Transforms/BlockMatMuls.h"
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/PrecisionAttributes.h"
 #include "quant/Transforms/Weights.h"
@@ -107,12 +108,18 @@ private:
 
 } // namespace
 
-DynamicContractions quantizeDynamically(func::FuncOp function) {
+DynamicContractions quantizeDynamically(func::FuncOp function, int64_t groupSize) {
   DynamicContractions result;
   DynamicQuantizer quantizer(function);
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
-    if (op.hasAttr(kPrecisionAttr) && precisionOf(&op) == Precision::DYNAMIC_INT8) {
+    const Precision precision = op.hasAttr(kPrecisionAttr) ? precisionOf(&op) : Precision::F32;
+    if (precision == Precision::DYNAMIC_INT8) {
       result.ops.insert(quantizer.rewrite(cast<top::MatMulOp>(op)));
+      result.removed.emplace_back(&op);
+    } else if (quantizesBlocks(precision)) {
+      result.ops.insert(rewriteToBlockMatMul(cast<top::MatMulOp>(op), groupSize));
+      op.remove();
+      op.dropAllReferences();
       result.removed.emplace_back(&op);
     }
   }

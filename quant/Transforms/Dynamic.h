@@ -9,7 +9,7 @@
 
 namespace tessera::quant {
 
-/// Results for the ops of precision DYNAMIC_INT8.
+/// Results for the ops of precision DYNAMIC_INT8, W8A8 or W4A8.
 struct DynamicContractions {
   llvm::DenseSet<mlir::Operation *> ops;                     ///< the integer matmuls that replaced them
   std::vector<mlir::OwningOpRef<mlir::Operation *>> removed; ///< replaced ops; kept alive because `Decisions`
@@ -17,8 +17,9 @@ struct DynamicContractions {
 };
 
 /// Rewrites the matmuls that are assigned DYNAMIC_INT8 to integer matmuls whose activations are quantised row by row at
-/// run time; see `apply-precision` in Passes.td.
-DynamicContractions quantizeDynamically(mlir::func::FuncOp function);
+/// run time, and those that are assigned W8A8 or W4A8, whose weights are integers already, to matmuls that quantise
+/// blocks of rows; see `apply-precision` in Passes.td. `groupSize`: the entries of such a block.
+DynamicContractions quantizeDynamically(mlir::func::FuncOp function, int64_t groupSize);
 
 } // namespace tessera::quant
 

@@ -7,6 +7,7 @@
 #include "top_dialect/IR/EpilogueFusion.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
+#include "top_dialect/IR/TopBlockOps.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -136,8 +137,11 @@ int64_t reductionLength(Operation *op) {
 
 int64_t countMacs(Operation *op) {
   auto type = dyn_cast_or_null<RankedTensorType>(op->getNumResults() == 1 ? op->getResult(0).getType() : Type());
-  if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) || !Shape(type).isDetermined()) {
+  if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp, top::BlockMatMulOp>(op) || !Shape(type).isDetermined()) {
     return 0;
+  }
+  if (auto blocks = dyn_cast<top::BlockMatMulOp>(op)) {
+    return likelySize(countElements(type) * Shape(blocks.getX()).back());
   }
   if (auto transposed = dyn_cast<top::ConvTransposeOp>(op)) { // each input element is multiplied by all weights of its
                                                               // channel

@@ -84,6 +84,8 @@ def ApplyPrecisionPass : Pass<"apply-precision", "::mlir::ModuleOp"> {
     %y = top.matmul %x, %w      ==>   %wd = dequantize(%w_i4 : [K/32, 32, N], %scales : [K/32, 1, N])
                                       %y = top.matmul %x, reshape(%wd)
     ```
+    A matmul of precision W8A8 or W4A8 becomes top.block_matmul. Its weights are rounded in groups as in W4, with scales
+    that are f16 numbers; weights that are dequantised integers already keep their bits.
     A matmul of precision DYNAMIC_INT8 with one constant matrix has i8 weights with one scale per column. Its other
     operand is quantised at run time: each row becomes u8 by its own minimum and maximum (0 included), with a scale
     and a zero point of shape [.., M, 1], as ONNX's DynamicQuantizeLinear quantises a whole tensor. The sums are

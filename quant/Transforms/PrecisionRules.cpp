@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/PrecisionRules.h"
 
+#include "quant/Transforms/BlockMatMuls.h"
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/WeightOnly.h"
 #include "quant/Transforms/Weights.h"
@@ -10,6 +11,7 @@
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/State.h"
 #include "top_dialect/IR/TensorTypes.h"
+#include "top_dialect/IR/TopBlockOps.h"
 #include "top_dialect/IR/TopCustomOps.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -76,6 +78,18 @@ std::string reasonAgainstWeights(Operation *op, bool fourBits) {
   return fourBits && !hasGroups(op) ? "it has fewer than 16 input channels, the size of a group of 4-bit weights" : "";
 }
 
+/// Returns why `op` cannot multiply blocks of rows that are quantised at run time; empty if it can.
+std::string reasonAgainstBlocks(Operation *op) {
+  auto matmul = dyn_cast<top::MatMulOp>(op);
+  if (!matmul) {
+    return op->getName().getStringRef().str() + " cannot quantise blocks of its input; only top.matmul can";
+  }
+  if (matmul.getTransA() || !isF32(matmul.getA())) {
+    return "its first operand is transposed or not f32";
+  }
+  return hasBlockWeights(op) ? "" : reasonAgainstWeights(op, /*fourBits=*/false);
+}
+
 /// Returns why `op` cannot multiply rows that are quantised at run time; empty if it can. `op` may be of any kind.
 std::string reasonAgainstDynamic(Operation *op) {
   auto matmul = dyn_cast<top::MatMulOp>(op);
@@ -104,6 +118,9 @@ std::string reasonAgainst(Operation *op, Precision precision, const CalibrationT
   case Precision::W8:
   case Precision::W4:
     return reasonAgainstWeights(op, precision == Precision::W4);
+  case Precision::W8A8:
+  case Precision::W4A8:
+    return reasonAgainstBlocks(op);
   case Precision::DYNAMIC_INT8:
     return reasonAgainstDynamic(op);
   default:
@@ -113,7 +130,7 @@ std::string reasonAgainst(Operation *op, Precision precision, const CalibrationT
 
 bool isNarrowable(Operation *op) {
   return isa_and_present<top::TopDialect>(op->getDialect()) && !top::appendsToState(op) &&
-         !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp, top::CustomOp>(op) &&
+         !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp, top::CustomOp, top::BlockMatMulOp>(op) &&
          llvm::any_of(op->getResults(), isF32) && !top::isConstant(op->getResult(0));
 }
 

@@ -119,7 +119,7 @@ OpNames displayNames(func::FuncOp function) {
 /// Returns false for ops without weights if only weights were to become integers.
 bool isReported(Operation *op) {
   const Precision wanted = requestedOf(op);
-  bool onlyWeights = wanted == Precision::W8 || wanted == Precision::W4 || wanted == Precision::DYNAMIC_INT8;
+  bool onlyWeights = isOfWeights(wanted) || wanted == Precision::DYNAMIC_INT8;
   return !onlyWeights || isRequested(op) || isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);
 }
 
@@ -267,7 +267,7 @@ llvm::Expected<QuantizeReport> applyPrecision(func::FuncOp function, const Calib
     return adopted.takeError();
   }
   report.learnedWeights += *adopted;
-  DynamicContractions dynamic = quantizeDynamically(function);
+  DynamicContractions dynamic = quantizeDynamically(function, options.groupSize);
   reportOn(function, names, *decisions, narrow, dynamic.ops, report);
   dropAssignment(function);
   return report;

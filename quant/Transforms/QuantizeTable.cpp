@@ -23,7 +23,8 @@ constexpr KnownPrecision kPrecisions[] = {
     {"F32", Precision::F32, {32, 32}},    {"INT8", Precision::INT8, {8, 8}},
     {"INT16", Precision::INT16, {16, 8}}, {"BF16", Precision::BF16, {16, 16}},
     {"F16", Precision::F16, {16, 16}},    {"W8", Precision::W8, {32, 8}},
-    {"W4", Precision::W4, {32, 4}},       {"DYNAMIC_INT8", Precision::DYNAMIC_INT8, {32, 8}}};
+    {"W4", Precision::W4, {32, 4}},       {"W8A8", Precision::W8A8, {32, 8}},
+    {"W4A8", Precision::W4A8, {32, 4}},   {"DYNAMIC_INT8", Precision::DYNAMIC_INT8, {32, 8}}};
 
 const KnownPrecision &known(Precision precision) {
   return *find_if(kPrecisions, [&](const KnownPrecision &entry) { return entry.precision == precision; });

@@ -12,8 +12,21 @@
 namespace tessera::quant {
 
 /// The type in which an op computes and in which its weights and results are held. W8 and W4 have integer weights and
-/// otherwise f32. DYNAMIC_INT8 quantises the inputs of INT8 matmuls at run time and is otherwise f32.
-enum class Precision { F32, INT8, INT16, BF16, F16, W8, W4, DYNAMIC_INT8 };
+/// otherwise f32. W8A8 and W4A8 are the same except that matmuls quantise blocks of their inputs at run time.
+/// DYNAMIC_INT8 quantises the inputs of INT8 matmuls at run time and is otherwise f32.
+enum class Precision { F32, INT8, INT16, BF16, F16, W8, W4, W8A8, W4A8, DYNAMIC_INT8 };
+
+/// Returns true for the precisions of which only the weights are stored as integers.
+inline bool isOfWeights(Precision precision) {
+  return precision == Precision::W8 || precision == Precision::W4 || precision == Precision::W8A8 ||
+         precision == Precision::W4A8;
+}
+/// Returns true for W8A8 and W4A8.
+inline bool quantizesBlocks(Precision precision) {
+  return precision == Precision::W8A8 || precision == Precision::W4A8;
+}
+/// Returns true for W4 and W4A8.
+inline bool hasFourBits(Precision precision) { return precision == Precision::W4 || precision == Precision::W4A8; }
 
 /// Returns the precision with a given name in tables and on command lines; nothing for unknown names.
 std::optional<Precision> parsePrecision(llvm::StringRef name);

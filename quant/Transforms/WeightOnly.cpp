@@ -8,9 +8,11 @@
 #include "quant/Transforms/WeightScale.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/NarrowFloats.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/WeightLifetime.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -20,13 +22,15 @@ namespace {
 using Dims = SmallVector<int64_t>;
 
 constexpr int64_t kBlockChannels = 16; ///< number of input channels that kernels of 4-bit weights read at once
+constexpr float kSmallestHalf = 0x1p-14f, kLargestHalf = 65504; ///< magnitudes that f16 represents in full precision
 
 /// A weight tensor seen as [before, depth, after]. Output channels run along `after` if |channelsLast|, else along
 /// `before`. Products are summed over `depth` and, unless |channelsLast|, over `after`, the taps of a kernel.
 struct View {
   int64_t before, depth, after;
   bool channelsLast;
-  int64_t group; ///< number of entries along depth that share a scale
+  int64_t group;       ///< number of entries along depth that share a scale
+  bool halves = false; ///< scales are rounded to f16, in which kernels of blocks read them
 
   int64_t groups() const { return llvm::divideCeil(depth, group); }
   int64_t channels() const { return channelsLast ? after : before; }
@@ -116,6 +120,9 @@ private:
                               SumKeepingRounding &rounding) const {
     float &scale = result.scales[view.scaleAt(channel, group)];
     scale = weightScale(values, bits);
+    if (view.halves && std::fabs(scale) >= kSmallestHalf && std::fabs(scale) <= kLargestHalf) {
+      scale = top::widenF16(top::roundToF16(scale));
+    }
     rounding.round(values, scale);
     if (taps) { // weights that are summed up; rows of an embedding table are not
       rounding.mendRuns(taps, values.size() / taps);
@@ -190,8 +197,8 @@ public:
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
       progress(std::min(++done, total), total);
       const Precision precision = precisionOf(&op);
-      if (op.hasAttr(kPrecisionAttr) && (precision == Precision::W8 || precision == Precision::W4)) {
-        if (llvm::Error error = replace(&op, precision == Precision::W4)) {
+      if (op.hasAttr(kPrecisionAttr) && isOfWeights(precision) && top::isConstant(op.getOperand(weightIndex(&op)))) {
+        if (llvm::Error error = replace(&op, precision)) {
           return std::move(error);
         }
       }
@@ -200,12 +207,16 @@ public:
   }
 
 private:
-  llvm::Error replace(Operation *op, bool fourBits) {
+  llvm::Error replace(Operation *op, Precision precision) {
     const unsigned index = weightIndex(op);
     Value weight = op->getOperand(index);
     auto type = cast<RankedTensorType>(weight.getType());
-    const WeightForm form = weightFormOf(op, fourBits, groupSize);
-    const View view = viewOf(op, form.group);
+    WeightForm form = weightFormOf(op, hasFourBits(precision), groupSize);
+    if (quantizesBlocks(precision)) { // 8 bits have blocks, too
+      form.group = weightFormOf(op, /*fourBits=*/true, groupSize).group;
+    }
+    View view = viewOf(op, form.group);
+    view.halves = quantizesBlocks(precision);
     llvm::Expected<std::optional<LearnedGroups>> own = learnedFor(op, index, type, view, form);
     if (!own) {
       return own.takeError();
@@ -215,7 +226,7 @@ private:
       op->setOperand(index, dequantised(weight, type, view, form.bits, adopt(**own, view)));
       return llvm::Error::success();
     }
-    Value &known = replaced[{weight, form.bits * 4 + view.channelsLast * 2 + index}];
+    Value &known = replaced[{weight, (form.bits * 2 + quantizesBlocks(precision)) * 4 + view.channelsLast * 2 + index}];
     if (!known) {
       known = dequantised(weight, type, view, form.bits,
                           roundWeights(function.getContext(), top::getConstantData(weight)->data<float>(), view,
@@ -233,7 +244,7 @@ private:
       return std::nullopt;
     }
     StringRef tensor = top::getTensorName(op->getResult(0));
-    if (form.bits == 8 && requestedOf(op) == Precision::W4) {
+    if (form.bits == 8 && hasFourBits(requestedOf(op))) {
       auto wide = learned->findWide(tensor, type, view.channels());
       if (!wide || *wide) {
         return wide;

@@ -22,7 +22,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x1x4x4xi64
 // -----
 
 // A precision that does not exist.
-// CHECK: error: 'Relu_2' (top.relu): top.precision is 'INT9'; allowed: F32, INT8, INT16, BF16, F16, W8, W4, DYNAMIC_INT8
+// CHECK: error: 'Relu_2' (top.relu): top.precision is 'INT9'; allowed: F32, INT8, INT16, BF16, F16, W8, W4, W8A8, W4A8, DYNAMIC_INT8
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x2x4x4xf32> {top.name = "out"}) attributes {top.precision = "INT8"} {
   %y = top.relu %x {top.precision = "INT9"} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32> loc("Relu_2")
   return %y : tensor<1x2x4x4xf32>

@@ -2,7 +2,7 @@
 // RUN: not tessera-opt %s --top-quantize=precision=BF17 --split-input-file 2>&1 | FileCheck %s --check-prefix=BAD
 // SPDX-License-Identifier: Apache-2.0
 
-// BAD: precision 'BF17'; allowed: F32, INT8, INT16, BF16, F16, W8, W4, DYNAMIC_INT8
+// BAD: precision 'BF17'; allowed: F32, INT8, INT16, BF16, F16, W8, W4, W8A8, W4A8, DYNAMIC_INT8
 
 // Weights are bf16 constants. Values stored between two ops are rounded, as is an input that only convolutions read;
 // the network's output is not.

@@ -21,7 +21,7 @@ from engines import Compiler
 from onnx import TensorProto, helper, numpy_helper
 from open_networks import OpenNetwork, Symbol
 
-MODES = ("INT8", "F32", "BF16", "INT8", "DYNAMIC_INT8", "F16", "INT8", "W8", "W4")  # by seed
+MODES = ("INT8", "F32", "BF16", "INT8", "DYNAMIC_INT8", "F16", "INT8", "W8", "W4", "W4A8", "W8A8")  # by seed
 # Below and above the rows, columns and K steps of register tiles, primes, and the smallest sizes.
 EDGES = (1, 2, 3, 4, 7, 8, 12, 13, 14, 15, 16, 17, 23, 28, 29, 31, 32, 33, 47, 48, 61, 63, 64, 65, 97, 112, 126, 127)
 

@@ -1,6 +1,7 @@
 //===- TopConstOpsDefs.cpp - Generated definitions and registration of the family ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/TopBlockOps.h"
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopCustomOps.h"
 
@@ -16,5 +17,5 @@ void tessera::top::TopDialect::registerConstOps() {
 #define GET_OP_LIST
 #include "top_dialect/IR/TopConstOps.cpp.inc"
       >();
-  addOperations<CustomOp>(); // a family of one op
+  addOperations<BlockMatMulOp, CustomOp>(); // families of one op
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/IR/PackedWeights.h"
 
+#include "device_dialect/IR/DeviceBlockOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "top_dialect/IR/Sizes.h"
@@ -114,6 +115,19 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
   RankedTensorType expected = packedType(op, *this);
   if (weights != expected) {
     return reject(op, *this) << "they are " << weights << ", expected " << expected;
+  }
+  return success();
+}
+
+LogicalResult BlockPackingAttr::verifyWeights(Operation *op, RankedTensorType weights) const {
+  auto matmul = dyn_cast<device::BlockMatMulOp>(op);
+  if (!matmul || int64_t(matmul.getBlock()) != getBlock()) {
+    return op->emitOpError() << "has weights packed as " << *this << ", but is not a block_matmul with such blocks";
+  }
+  auto expected = RankedTensorType::get({bytes()}, IntegerType::get(getContext(), 8));
+  if (weights != expected) {
+    return op->emitOpError() << "has weights packed as " << *this << ", but they are " << weights << ", expected "
+                             << expected;
   }
   return success();
 }

@@ -115,3 +115,22 @@ LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
   }
   return success();
 }
+
+LogicalResult BlockPackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, PackedStep step,
+                                       ArrayRef<int64_t> shape, int64_t block, int64_t lowest, bool, bool) {
+  if (shape.size() != 2 || shape[0] < 0 || shape[1] < 0) { // block_packing_c1
+    return emitError() << "shape [" << llvm::interleaved(shape)
+                       << "], allowed two dims that are not negative (block_packing_c1)";
+  }
+  constexpr int64_t kMostOfBlock = 256;
+  if (block < kBlock || block > kMostOfBlock || block % kBlock) { // block_packing_c2
+    return emitError() << "block is " << block << ", allowed a multiple of " << kBlock << " up to " << kMostOfBlock
+                       << " (block_packing_c2)";
+  }
+  bool fits = step == PackedStep::i4 ? lowest == 0 || lowest == -8 : step == PackedStep::i8 && lowest == -128;
+  if (!fits) { // block_packing_c3
+    return emitError() << stringifyPackedStep(step) << " from " << lowest
+                       << ", allowed i4 from 0 or -8, and i8 from -128 (block_packing_c3)";
+  }
+  return success();
+}

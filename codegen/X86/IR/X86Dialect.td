@@ -111,4 +111,38 @@ def X86_PackingAttr : AttrDef<X86_Dialect, "Packing", [DeclareAttrInterfaceMetho
   let genVerifyDecl = 1;
 }
 
+def X86_BlockPackingAttr : AttrDef<X86_Dialect, "BlockPacking", [DeclareAttrInterfaceMethods<PackingInterface>]> {
+  let mnemonic = "block_packing";
+  let summary = "The byte order in which a kernel reads the constant weights of a device.block_matmul";
+  let description = [{
+    The weights of 16 columns form a panel. A panel holds one block of K after another, the last one padded with zeros:
+    its K steps, then 16 scales and, with `mins`, 16 mins. A K step of a column holds four entries of K in four bytes.
+
+    `step`: `i8`, or `i4` for weights from `lowest` to `lowest` + 15: the low halves of the bytes of a vector hold
+    weight - lowest of one K step, the high halves those of the next. `shape`: [K, N]. `block`: entries of K per block.
+    `halves`: scales and mins are f16, else f32.
+
+    (C1) shape: two dims, none negative. (C2) block a multiple of 16 up to 256. (C3) step i4 with lowest 0 or -8, or i8
+    with lowest -128.
+  }];
+  let parameters = (ins EnumParameter<X86_PackedStep>:$step, ArrayRefParameter<"int64_t">:$shape, "int64_t":$block,
+      "int64_t":$lowest, "bool":$mins, "bool":$halves);
+  let assemblyFormat = [{
+    `<` $step `,` `shape` `=` `[` $shape `]` `,` `block` `=` $block `,` `lowest` `=` $lowest `,` `mins` `=` $mins `,` `halves` `=` $halves `>`
+  }];
+  let extraClassDeclaration = [{
+    int64_t blocks() const { return (getShape()[0] + getBlock() - 1) / getBlock(); }
+    int64_t panels() const { return (getShape()[1] + 15) / 16; }
+    /// Returns the bytes of the K steps of a block of a panel.
+    int64_t weightBytesOfBlock() const { return getBlock() * (getStep() == PackedStep::i4 ? 8 : 16); }
+    /// Returns the bytes of the scales, or of the mins, of a block of a panel.
+    int64_t scaleBytesOfBlock() const { return getHalves() ? 32 : 64; }
+    /// Returns the bytes of a block of a panel.
+    int64_t bytesOfBlock() const { return weightBytesOfBlock() + scaleBytesOfBlock() * (getMins() ? 2 : 1); }
+    int64_t bytesOfPanel() const { return blocks() * bytesOfBlock(); }
+    int64_t bytes() const { return panels() * bytesOfPanel(); }
+  }];
+  let genVerifyDecl = 1;
+}
+
 #endif // X86_DIALECT

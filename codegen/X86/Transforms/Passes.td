@@ -112,6 +112,16 @@ def VerifyKernelLayoutsPass : Pass<"x86-verify-kernel-layouts", "::mlir::func::F
   }];
 }
 
+def PackBlocksPass : Pass<"x86-pack-blocks", "::mlir::func::FuncOp"> {
+  let summary = "Pack the constant weights of block matmuls in the order that their kernel reads";
+  let description = [{
+    Before: block matmuls have their weights, scales and mins in logical order. After: those with constants and blocks
+    of a multiple of 16 up to 256 have one packed constant in the order that `packing = #x86.block_packing<...>` states.
+    Weights from 0 to 15 or from -8 to 7 take 4 bits, and scales that are f16 numbers 16 bits.
+  }];
+  let dependentDialects = ["::tessera::top::TopDialect", "::tessera::x86::X86Dialect"];
+}
+
 def PackWeightsPass : Pass<"x86-pack-weights", "::mlir::func::FuncOp"> {
   let summary = "Pack constant weights in the order that their kernels read";
   let description = [{

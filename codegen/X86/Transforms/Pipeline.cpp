@@ -28,6 +28,9 @@ void buildPackingPipeline(OpPassManager &manager, const X86Target &target) {
   functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes, .bf16Dots = target.bf16, .amx = target.amx}));
   functions.addPass(device::createVerifyLayoutsPass());
   functions.addPass(createVerifyKernelLayoutsPass());
+  if (target.hasFma()) {
+    functions.addPass(createPackBlocksPass());
+  }
   functions.addPass(createPackWeightsPass(
       {.vectorBytes = bytes, .byteDots = target.vnni, .bf16Dots = target.bf16, .amx = target.amx}));
   functions.addPass(createVerifyPackingPass());

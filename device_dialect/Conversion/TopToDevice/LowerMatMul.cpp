@@ -1,6 +1,8 @@
 //===- LowerMatMul.cpp - Matmul and einsum --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "device_dialect/IR/DeviceBlockOps.h"
+#include "top_dialect/IR/TopBlockOps.h"
 #include "top_dialect/IR/TopConvOps.h"
 #include "top_dialect/IR/TopShapeOps.h"
 #include <numeric>
@@ -28,6 +30,19 @@ struct LowerMatMulOp : OpRewritePattern<top::MatMulOp> {
     } else {
       lower.setEpilogue(matmul, nullptr);
     }
+    return lower.replace(matmul.getY());
+  }
+};
+
+struct LowerBlockMatMulOp : OpRewritePattern<top::BlockMatMulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::BlockMatMulOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    auto matmul = BlockMatMulOp::create(rewriter, lower.loc, Lowering::type(op.getY()), op.getX(), op.getW(),
+                                        op.getScales(), op.getMins(), ValueRange(), op.getBlock(),
+                                        /*packing=*/PackingInterface());
+    lower.setEpilogue(matmul, nullptr);
     return lower.replace(matmul.getY());
   }
 };
@@ -191,7 +206,7 @@ struct LowerEinsumOp : OpRewritePattern<top::EinsumOp> {
 } // namespace
 
 void populateMatMulPatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerMatMulOp, LowerEinsumOp>(patterns.getContext());
+  patterns.add<LowerMatMulOp, LowerBlockMatMulOp, LowerEinsumOp>(patterns.getContext());
 }
 
 } // namespace tessera::device

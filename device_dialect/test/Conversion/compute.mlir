@@ -141,3 +141,10 @@ func.func @rope_column(%x: tensor<2x4x8xf32>, %cos: tensor<4x1xf32>, %sin: tenso
   %y = top.rope %x, %cos, %sin : (tensor<2x4x8xf32>, tensor<4x1xf32>, tensor<f32>) -> tensor<2x4x8xf32>
   return %y : tensor<2x4x8xf32>
 }
+
+// CHECK-LABEL: func.func @block_matmul
+// CHECK: device.block_matmul %arg0, %arg1 scales %arg2 mins %arg3 {block = 32 : i64
+func.func @block_matmul(%x: tensor<3x40xf32>, %w: tensor<40x2xi8>, %s: tensor<2x2xf32>, %m: tensor<2x2xf32>) -> tensor<3x2xf32> {
+  %y = top.block_matmul %x, %w, %s, %m {block = 32 : i64} : (tensor<3x40xf32>, tensor<40x2xi8>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}

@@ -51,8 +51,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default="F32",
         type=str.upper,
         help="precision: F32, BF16, F16, INT8 or INT16 (activations; int8 weights) with a calibration table, W8 or "
-        "W4 (W8F32, W4F32): integer weights only; DYNAMIC_INT8: int8 matmuls that quantise each row of their "
-        "inputs at run time (default: %(default)s)",
+        "W4 (W8F32, W4F32): integer weights only; W8A8 or W4A8: the same with matmuls that quantise blocks of their "
+        "inputs at run time, for language models; DYNAMIC_INT8: int8 matmuls that quantise each row of their inputs at "
+        "run time (default: %(default)s)",
     )
     parser.add_argument(
         "--group_size",
