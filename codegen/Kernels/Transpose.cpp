@@ -22,8 +22,8 @@ static Type storageType(KernelBuilder &kb, Type elementType) {
 }
 
 namespace {
-/// Copies blocks of L x L elements through registers. Needs known sizes of two dims: in the source, rows are contiguous
-/// along one dim of the nest (the "column" dim), in the result along the innermost dim.
+/// Copies blocks of L x L elements through registers. In the source, rows are contiguous along one dim of the nest (the
+/// "column" dim), in the result along the innermost dim. The size of one of the two dims may be open.
 class TransposeEmitter {
 public:
   TransposeEmitter(KernelBuilder &kb, const LoopNest &nest, unsigned columnDim, Value from, Value to, Type storage)
@@ -35,14 +35,16 @@ public:
         space.push_back(nest.dims[d].size);
       }
     }
-    // The dim with more blocks becomes the loop within a position, in runs of kRun blocks.
-    alongInner = innerSize() >= columnSize();
-    space.push_back(blocksOf(alongInner ? column() : inner()));
-    runs = llvm::divideCeil(blocksOf(alongInner ? inner() : column()), kRun);
+    // The dim with more blocks, or with an open size, becomes the loop within a position, in runs of kRun blocks.
+    Dim innerSize = inner().size, columnSize = column().size;
+    alongInner = columnSize.isKnown() && (!innerSize.isKnown() || innerSize.value() >= columnSize.value());
+    space.push_back(ceilDiv(fixed().size, side));
+    Dim blocks = ceilDiv(moving().size, side);
+    runs = ceilDiv(blocks, kRun);
     space.push_back(runs);
     positions = multiply(space);
-    int64_t elements = std::min<int64_t>(innerSize(), side) * std::min<int64_t>(columnSize(), side) *
-                       std::min<int64_t>(kRun, blocksOf(alongInner ? inner() : column()));
+    int64_t elements = std::min<int64_t>(likelyOf(innerSize), side) * std::min<int64_t>(likelyOf(columnSize), side) *
+                       std::min<int64_t>(kRun, likelyOf(blocks));
     perTile = itemsPerTile(kb, positions, elements, kElementsPerTile);
   }
 
@@ -59,8 +61,7 @@ public:
         source = kb.add(source, kb.mul(index, dim.strides[0]));
         target = kb.add(target, kb.mul(index, dim.strides[1]));
       }
-      byTail(block, alongInner ? column() : inner(),
-             [&](int64_t fixedCount) { emitRun(source, target, block, run, fixedCount); });
+      byTail(block, fixed().size.value(), [&](int64_t count) { emitRun(source, target, block, run, count); });
     });
   }
 
@@ -69,13 +70,18 @@ private:
 
   const NestDim &inner() const { return nest.dims.back(); }
   const NestDim &column() const { return nest.dims[columnDim]; }
-  int64_t innerSize() const { return inner().size.value(); }
-  int64_t columnSize() const { return column().size.value(); }
-  int64_t blocksOf(const NestDim &dim) const { return llvm::divideCeil(dim.size.value(), side); }
+  const NestDim &moving() const { return alongInner ? inner() : column(); }
+  const NestDim &fixed() const { return alongInner ? column() : inner(); }
 
-  /// Emits |body| for a whole block and separately for a smaller last block of |dim|, because sizes are static.
-  void byTail(Value block, const NestDim &dim, function_ref<void(int64_t)> body) {
-    int64_t whole = dim.size.value() / side, tail = dim.size.value() % side;
+  /// The number of rows or columns of a block: |number|, or |value|, which is less than the side.
+  struct Count {
+    int64_t number;
+    Value value = {};
+  };
+
+  /// Emits |body| for a whole block and separately for a smaller last block of a dim of |size| elements.
+  void byTail(Value block, int64_t size, function_ref<void(int64_t)> body) {
+    int64_t whole = size / side, tail = size % side;
     if (whole) {
       tail ? kb.ifThen(kb.less(block, kb.constant(whole)), [&] { body(side); }) : body(side);
     }
@@ -85,40 +91,66 @@ private:
   }
 
   void emitRun(Value source, Value target, Value fixedBlock, Value run, int64_t fixedCount) {
-    const NestDim &moving = alongInner ? inner() : column();
-    int64_t whole = moving.size.value() / side, tail = moving.size.value() % side;
-    auto at = [&](Value block, int64_t count) {
+    Dim whole = floorDiv(moving().size, side);
+    auto at = [&](Value block, Count count) {
       Value innerBlock = alongInner ? block : fixedBlock, columnBlock = alongInner ? fixedBlock : block;
       auto offset = [&](Value base, unsigned t) {
         base = kb.add(base, kb.mul(kb.mul(innerBlock, side), inner().strides[t]));
         return kb.add(base, kb.mul(kb.mul(columnBlock, side), column().strides[t]));
       };
-      emitBlock(offset(source, 0), offset(target, 1), alongInner ? count : fixedCount, alongInner ? fixedCount : count);
+      Count other{fixedCount};
+      emitBlock(offset(source, 0), offset(target, 1), alongInner ? count : other, alongInner ? other : count);
     };
-    Value first = kb.mul(run, kRun), last = kb.min(kb.add(first, kRun), kb.constant(whole));
-    kb.forLoop(first, last, 1, [&](Value block) { at(block, side); });
-    if (tail) {
-      Value isLast = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, run, kb.constant(runs - 1));
-      kb.ifThen(isLast, [&] { at(kb.constant(whole), tail); });
+    Value first = kb.mul(run, kRun), last = kb.min(kb.add(first, kRun), kb.index(whole));
+    kb.forLoop(first, last, 1, [&](Value block) { at(block, {side}); });
+    const bool isOpen = !moving().size.isKnown();
+    Count tail{isOpen ? 0 : moving().size.value() % side};
+    if (!isOpen && tail.number == 0) {
+      return;
     }
+    Value isLast = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, run, kb.index(runs - 1));
+    if (isOpen) {
+      tail.value = kb.sub(kb.index(moving().size), kb.mul(kb.index(whole), side));
+      isLast = arith::AndIOp::create(kb.b, isLast, kb.less(kb.constant(0), tail.value));
+    }
+    kb.ifThen(isLast, [&] { at(kb.index(whole), tail); });
   }
 
   /// Transposes |rows| rows of the source (along the innermost dim of the nest) of |columns| elements each.
-  void emitBlock(Value source, Value target, int64_t rows, int64_t columns) {
+  void emitBlock(Value source, Value target, Count rows, Count columns) {
     auto vectorType = VectorType::get({side}, storage);
-    Value loadMask = columns < side ? staticMask(columns) : Value();
+    Value loadMask = lanesBelow(columns);
     SmallVector<Value> vectors;
     for (int64_t r = 0; r < side; ++r) {
-      vectors.push_back(r < rows
-                            ? kb.loadElements(storage, side, from, kb.add(source, r * inner().strides[0]), loadMask)
+      vectors.push_back(rows.value || r < rows.number
+                            ? kb.loadElements(storage, side, from, kb.add(source, r * inner().strides[0]),
+                                              maskWhere(r, rows, loadMask))
                             : kb.zero(vectorType));
     }
     transpose(vectors);
-    bool pad = nest.paddedLanes && rows < side;
-    Value storeMask = rows < side && !pad ? staticMask(rows) : Value();
-    for (int64_t c = 0; c < columns; ++c) {
-      kb.storeElements(storage, vectors[c], to, kb.add(target, c * column().strides[1]), storeMask);
+    bool pad = nest.paddedLanes && rows.number < side;
+    Value storeMask = pad ? Value() : lanesBelow(rows);
+    for (int64_t c = 0; c < (columns.value ? side : columns.number); ++c) {
+      kb.storeElements(storage, vectors[c], to, kb.add(target, c * column().strides[1]),
+                       maskWhere(c, columns, storeMask));
     }
+  }
+
+  /// Returns the mask of |count| lanes; null if these are all.
+  Value lanesBelow(Count count) {
+    if (count.value) {
+      return kb.maskBelow(side, count.value);
+    }
+    return count.number < side ? staticMask(count.number) : Value();
+  }
+
+  /// Returns |mask| if index |i| is below |count|, otherwise a mask without lanes.
+  Value maskWhere(int64_t i, Count count, Value mask) {
+    if (!count.value) {
+      return mask;
+    }
+    Value isBelow = kb.splat(kb.less(kb.constant(i), count.value), side);
+    return mask ? Value(arith::AndIOp::create(kb.b, mask, isBelow)) : isBelow;
   }
 
   Value staticMask(int64_t active) {
@@ -150,24 +182,25 @@ private:
   unsigned columnDim;
   Value from, to;
   Type storage;
-  int64_t side, perTile = 1, runs = 1;
-  Dim positions = 1;
+  int64_t side, perTile = 1;
+  Dim positions = 1, runs = 1;
   bool alongInner;
   SmallVector<NestDim> outer;
   SmallVector<Dim> space;
 };
 
-/// Returns the dim along which the source is contiguous, if it is not the innermost dim and the rows are long enough
-/// for a transposition to pay.
+/// Returns the dim along which the source is contiguous, if it is not the innermost dim, one of the two has a known
+/// size, and the rows are long enough for a transposition to pay.
 std::optional<unsigned> transposedDim(const LoopNest &nest) {
   const NestDim &inner = nest.dims.back();
-  if (!inner.strides[1].is(1) || inner.strides[0].is(1) || inner.strides[0].is(0) || !inner.size.isKnown()) {
+  if (!inner.strides[1].is(1) || inner.strides[0].is(1) || inner.strides[0].is(0) ||
+      (nest.paddedLanes && !inner.size.isKnown())) {
     return std::nullopt;
   }
   for (unsigned d = 0; d + 1 < nest.dims.size(); ++d) {
     const NestDim &dim = nest.dims[d];
-    if (dim.strides[0].is(1) && dim.size.isKnown() && dim.size.value() >= 4 &&
-        (inner.size.value() >= 4 || nest.paddedLanes)) {
+    if (dim.strides[0].is(1) && (dim.size.isKnown() || inner.size.isKnown()) && likelyOf(dim.size) >= 4 &&
+        (likelyOf(inner.size) >= 4 || nest.paddedLanes)) {
       return d;
     }
   }
