@@ -5,10 +5,11 @@
 
 If, Loop and Scan are nested up to three deep; regions capture values of all blocks around them, return captured and
 carried values as they are, and let carried values change places. In two of three networks, sizes change as well:
-branches return, and loops carry and stack, matrices of any height, some of which NonZero or Compress finds. Each
-network runs several times in one context: with zero passes, conditions that are false at once, and conditions that
-become false. Some loops carry integers. Some networks are compiled in 16-bit floats or with integer weights; their
-conditions do not depend on results, whose roundings could change them.
+branches return, loops carry and stack, and scans read matrices of any height, some of which NonZero or Compress finds.
+The result of a branch may be a matrix or a row. Each network runs several times in one context: with zero passes,
+conditions that are false at once, and conditions that become false. Some loops carry integers. Some networks are
+compiled in 16-bit floats or with integer weights; their conditions do not depend on results, whose roundings could
+change them.
 """
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ BINARY = ("Add", "Sub", "Mul", "Max", "Min")
 Arrays = Mapping[str, np.ndarray]
 
 
-def value(name: str, shape: Sequence[int | None] = SHAPE, kind: int = FLOAT) -> onnx.ValueInfoProto:
+def value(name: str, shape: Sequence[int | None] | None = SHAPE, kind: int = FLOAT) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, shape)
 
 
@@ -94,7 +95,10 @@ class Block:
     def sized_step(self) -> None:
         """Adds nodes that read or compute matrices of any height."""
         rng = self.network.rng
-        choice = rng.randrange(8 if self.network.precision == "F32" else 6)
+        choice = rng.randrange(9 if self.network.precision == "F32" else 6)
+        if choice == 8 and self.depth < MOST_DEPTH - 1:
+            self.scan_rows()
+            return
         if choice == 0:
             self.add(self.node("Add", [self.any(), self.row(self.rows())]))
             return
@@ -112,7 +116,7 @@ class Block:
             found = self.node(rng.choice(BINARY), [self.rows(), self.row(self.any())])[0]
         else:
             (flags,) = self.node("Greater", [self.any(), self.network.scalar()])
-            if choice == 6:
+            if choice != 7:
                 (places,) = self.node("NonZero", [flags])
                 (places,) = self.node("Gather", [places, "at_zero"], axis=0)
                 found = self.node("Gather", [self.any(), places], axis=0)[0]
@@ -132,7 +136,9 @@ class Block:
             self.sized_step()
             return
         choice = self.network.rng.random()
-        if choice < 0.25 and self.depth < MOST_DEPTH:
+        if choice < 0.03 and self.depth < MOST_DEPTH and self.network.takes_ranks():
+            self.branch_of_ranks()
+        elif choice < 0.25 and self.depth < MOST_DEPTH:
             self.branch()
         elif choice < 0.45 and self.depth < MOST_DEPTH:
             self.loop()
@@ -183,6 +189,17 @@ class Block:
         self.add(outputs[:count])
         self.talls += outputs[count:]
 
+    def branch_of_ranks(self) -> None:
+        """An if whose result is a matrix or a row. What follows is compiled for both."""
+        matrix, flag = self.inner(), self.flag()
+        (whole,) = matrix.node("Tanh", [matrix.any()])
+        row = self.inner()
+        (least,) = row.node("ReduceMin", [row.any()], axes=[0], keepdims=0)
+        graphs = [matrix.graph([value(whole, None)]), row.graph([value(least, None)])]
+        (either,) = self.node("If", [flag], then_branch=graphs[0], else_branch=graphs[1])
+        (scaled,) = self.node("MatMul", [either, "weights"])
+        self.add(self.node("Add", [self.any(), scaled]))
+
     def loop(self) -> None:
         count, rng, sized = self.network.rng.randint(1, 3), self.network.rng, self.sized_count()
         matrices = [self.network.name() for _ in range(sized)]
@@ -222,6 +239,23 @@ class Block:
             (flat,) = self.node("Reshape", [outputs[-1], "flat"])
             self.talls.append(self.join([flat, self.any()]))
 
+    def scan_rows(self) -> None:
+        """A scan over the rows of a matrix of any height, forwards or backwards, which reads a tensor from outside."""
+        state, read = self.network.name(), self.network.name()
+        inner = Block(self.network, [], [], MOST_DEPTH)
+        (outer,) = inner.node("ReduceMax", [self.any()], axes=[0], keepdims=0)
+        (mixed,) = inner.node(self.network.rng.choice(BINARY), [state, read])
+        (new,) = inner.node("Tanh", [mixed])
+        (row,) = inner.node(self.network.rng.choice(BINARY), [new, outer])
+        width = list(SHAPE[1:])
+        body = inner.graph([value(new, width), value(row, width)], [value(state, width), value(read, width)])
+        (start,) = self.node("ReduceMax", [self.any()], axes=[0], keepdims=0)
+        attributes = {"num_scan_inputs": 1, "scan_input_directions": [self.network.rng.randrange(2)], "body": body}
+        scanned = self.join([self.rows(), self.any()])  # onnxruntime rejects a scan of no rows
+        last, rows = self.node("Scan", [start, scanned], 2, **attributes)
+        self.talls.append(rows)
+        self.add(self.node("Add", [self.any(), last]))
+
     def scan(self) -> None:
         """A scan over the first dim of two tensors, whose results are stacked to one of the usual shape again."""
         state, first, second = (self.network.name() for _ in range(3))
@@ -246,7 +280,7 @@ class Network:
     """A random network. Its inputs: two f32 tensors, a flag, and two numbers of passes."""
 
     def __init__(self, seed: int, allows_open_sizes: bool = True) -> None:
-        self.rng, self.count = random.Random(seed), 0
+        self.rng, self.count, self.ranks = random.Random(seed), 0, 0
         self.is_sized = allows_open_sizes and seed % 3 != 0
         self.more = random.Random(seed + 1)  # what was added later, so that a seed keeps its network
         others = ["BF16", "F16", "W8"] if allows_open_sizes else ["BF16"]
@@ -282,6 +316,11 @@ class Network:
     def name(self) -> str:
         self.count += 1
         return f"v{self.count}"
+
+    def takes_ranks(self) -> bool:
+        """Returns whether the network may have one more if of two ranks, each of which doubles the rest."""
+        self.ranks += 1
+        return self.ranks <= 2
 
     def scalar(self) -> str:
         name = self.name()

@@ -436,3 +436,28 @@ def test_merged_encoder_decoder(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="difference of .*past_encoded.1"):
         net(dict(run(1, 1, 5, 8, True)))
     assert net(dict(run(2, 1, 5, 6, True)))["encoded"].shape == (0, 1, 4)
+
+
+def test_scan_of_an_open_length(tmp_path: Path) -> None:
+    """Two inputs are scanned, one from its end and along its last dim; a run compares their lengths."""
+    import tessera.runtime as rt
+
+    body = graph(
+        [node("Add", "s a", "u"), node("Mul", "u b", "v"), node("Tanh", "v", "r"), node("Sub", "r shift", "w")],
+        [value("r", [4]), value("w", [4])],
+        [value(name, [4]) for name in ("s", "a", "b")],
+    )
+    attributes = {"num_scan_inputs": 2, "scan_input_axes": [0, -1], "scan_input_directions": [0, 1], "body": body}
+    inputs = [value("start", [4]), value("x", ["m", 4]), value("z", [4, "n"])]
+    made = graph([node("Scan", "start x z", "end y", **attributes)], [value("end", None), value("y", None)], inputs)
+    made.initializer.append(numpy_helper.from_array(rows(1, 9)[0], "shift"))
+    model = save(tmp_path / "scan.onnx", made)
+    bmodel = compile_model(model, imports=("--dims", "m=1..40,n=1..40"))
+
+    def run(m: int, n: int) -> Arrays:
+        return {"start": rows(1, m)[0], "x": rows(m, m), "z": np.ascontiguousarray(rows(n, n).T)}
+
+    compare(model, bmodel, [run(size, size) for size in (1, 7, 40, 3)])
+    net = rt.load(str(bmodel)).net()
+    with pytest.raises(Exception, match="difference of scanned lengths"):
+        net(dict(run(3, 4)))

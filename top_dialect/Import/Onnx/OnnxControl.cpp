@@ -5,6 +5,7 @@
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/Import/Onnx/CarriedSizes.h"
+#include "top_dialect/Import/Onnx/IndexArithmetic.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 #include "top_dialect/Import/Onnx/Subgraphs.h"
 
@@ -57,12 +58,9 @@ Dim declarePasses(NodeImporter &n, llvm::StringRef name, PassLimit &limit) {
   return sizes.declare(n.b.getContext(), name, {0, most, 1, most});
 }
 
-/// Gives the results of |op| their sizes: symbols for those that a pass changes, and for an open number of passes.
-void openResults(NodeImporter &n, LoopOp op, CarriedSizes &sizes, PassLimit &limit) {
+/// Gives the stacked results of |op| their sizes, with a symbol for an open number of passes.
+void openStacks(NodeImporter &n, LoopOp op, PassLimit &limit) {
   size_t carried = op.getInit().size();
-  for (auto [i, result] : llvm::enumerate(op.getResults().take_front(carried))) {
-    result.setType(sizes.resultType(i));
-  }
   auto own = symbolsSetIn(op.getBody());
   bool isCounted = !op.getCond();
   for (auto [i, result] : llvm::enumerate(op.getResults().drop_front(carried))) {
@@ -83,6 +81,14 @@ void openResults(NodeImporter &n, LoopOp op, CarriedSizes &sizes, PassLimit &lim
     }
     result.setType(tensorType(dims, NodeImporter::elementType(result)));
   }
+}
+
+/// Gives the results of |op| their sizes: symbols for those that a pass changes, and for an open number of passes.
+void openResults(NodeImporter &n, LoopOp op, CarriedSizes &sizes, PassLimit &limit) {
+  for (auto [i, result] : llvm::enumerate(op.getResults().take_front(op.getInit().size()))) {
+    result.setType(sizes.resultType(i));
+  }
+  openStacks(n, op, limit);
 }
 
 /// A value that a loop carries: a tensor, or a sequence of tensors.
@@ -306,47 +312,55 @@ Value sliceOf(NodeImporter &n, Value x, int64_t axis, int64_t at) {
 struct Scanned {
   mlir::ValueRange inputs;
   llvm::ArrayRef<int64_t> axes, reversed;
-  int64_t trips;
 };
+
+/// Returns the length of the scanned inputs, which a run compares where it is not known to be equal.
+Value scannedLength(NodeImporter &n, const Scanned &scanned) {
+  auto lengthOf = [&](size_t i) { return n.create<ShapeOp>(scanned.inputs[i], scanned.axes[i], scanned.axes[i] + 1); };
+  Value length = lengthOf(0);
+  for (size_t i = 1; i < scanned.inputs.size(); ++i) {
+    require(n, Arithmetic{n}.sub(lengthOf(i), length), 0, "difference of scanned lengths");
+  }
+  return n.reshape(length, {});
+}
 
 /// Imports the scan as a loop that reads a slice of each scanned input in each pass.
 void importScanAsLoop(NodeImporter &n, const onnx::GraphProto &graph, mlir::ValueRange states, const Scanned &scanned) {
-  auto flag = mlir::RankedTensorType::get({}, n.b.getI1Type()), count = flag.clone(n.b.getI64Type());
-  auto region = std::make_unique<mlir::Region>();
-  mlir::Block &block = region->emplaceBlock();
-  Value iteration = block.addArgument(count, n.loc), going = block.addArgument(flag, n.loc);
-  Values arguments, last;
-  for (Value state : states) {
-    arguments.push_back(block.addArgument(state.getType(), n.loc));
-  }
-  for (bool isReversed : scanned.reversed) {
-    last.push_back(isReversed ? n.scalar(n.b.getI64Type(), static_cast<double>(scanned.trips - 1)) : Value());
-  }
-  {
-    mlir::OpBuilder::InsertionGuard guard(n.b);
-    n.b.setInsertionPointToEnd(&block);
-    for (auto [input, axis, from] : llvm::zip_equal(scanned.inputs, scanned.axes, last)) {
-      arguments.push_back(n.create<GatherOp>(input, from ? n.create<SubOp>(from, iteration) : iteration, axis));
+  Value trips = scannedLength(n, scanned), last = n.create<SubOp>(trips, n.scalar(n.b.getI64Type(), 1));
+  auto flag = mlir::RankedTensorType::get({}, n.b.getI1Type());
+  llvm::SmallVector<mlir::Type> types{flag.clone(n.b.getI64Type()), flag};
+  llvm::append_range(types, states.getTypes());
+  auto region = importRegion(n, types, [&](mlir::OpBuilder &builder, const Values &arguments) {
+    Values read(llvm::drop_begin(arguments, 2));
+    {
+      mlir::OpBuilder::InsertionGuard guard(n.b);
+      n.b.setInsertionPointToEnd(builder.getInsertionBlock());
+      for (auto [input, axis, isReversed] : llvm::zip_equal(scanned.inputs, scanned.axes, scanned.reversed)) {
+        Value at = isReversed ? n.create<SubOp>(last, arguments[0]) : arguments[0];
+        read.push_back(n.create<GatherOp>(input, at, axis));
+      }
     }
-  }
-  mlir::OpBuilder builder(n.b.getContext());
-  builder.setInsertionPointToEnd(&block);
-  Values outputs = importInto(n, graph, builder, arguments);
+    Values outputs = importInto(n, graph, builder, read);
+    outputs.insert(outputs.begin(), arguments[1]);
+    return outputs;
+  });
   if (n.failed()) {
     return;
   }
-  outputs.insert(outputs.begin(), going);
-  YieldOp::create(builder, n.loc, outputs);
-  llvm::SmallVector<mlir::Type> results(outputs.size() - 1, NodeImporter::placeholder(n.b));
-  Value trips = n.scalar(n.b.getI64Type(), static_cast<double>(scanned.trips));
+  PassLimit limit(n, trips);
+  llvm::SmallVector<mlir::Type> results(graph.output_size(), NodeImporter::placeholder(n.b));
   auto op = LoopOp::create(n.b, n.loc, results, trips, Value(), states);
   op.getBody().takeBody(*region);
-  for (auto [i, value] : llvm::enumerate(n.finish(op))) {
+  Values outputs = n.finish(op);
+  if (!n.failed()) {
+    openStacks(n, op, limit);
+  }
+  for (auto [i, value] : llvm::enumerate(outputs)) {
     n.setOutput(i, value);
   }
 }
 
-/// Unrolls the scan unless it is too long. Its length is that of the scanned inputs and therefore known.
+/// Unrolls the scan unless it is too long, or its length, that of the scanned inputs, is open.
 void importScan(NodeImporter &n) {
   const onnx::GraphProto *body = subgraph(n, "body");
   int64_t scans = n.requiredInt("num_scan_inputs"), states = static_cast<int64_t>(n.numInputs()) - scans;
@@ -374,16 +388,20 @@ void importScan(NodeImporter &n) {
   for (int64_t i = 0; i < scans; ++i) {
     axes[i] = n.normalizeAxis(axes[i], NodeImporter::rank(inputs[states + i]));
   }
-  int64_t trips = NodeImporter::dim(inputs[states], axes[0]);
-  if (n.failed() || trips < 0) {
-    n.unsupported("the number of its iterations is known only at run time; fix the size of the scanned inputs with "
-                  "--input_shapes");
+  if (n.failed()) {
     return;
   }
-  if (!mayUnroll(trips, *body)) {
-    mlir::ValueRange all(inputs);
-    return importScanAsLoop(n, *body, all.take_front(states), {all.drop_front(states), axes, reversed, trips});
+  Dim length = NodeImporter::sizes(inputs[states])[axes[0]];
+  if (length.isUnknown()) {
+    n.unsupported("the number of its iterations is known only at run time; give the size of the scanned inputs a range "
+                  "with --dims, or fix it with --input_shapes");
+    return;
   }
+  if (!length.isKnown() || !mayUnroll(length.value(), *body)) {
+    mlir::ValueRange all(inputs);
+    return importScanAsLoop(n, *body, all.take_front(states), {all.drop_front(states), axes, reversed});
+  }
+  int64_t trips = length.value();
   CarriedValues carried = asCarried(Values(inputs.begin(), inputs.begin() + states));
   llvm::SmallVector<Slices> scanned(body->output_size() - states);
   for (int64_t trip = 0; trip < trips; ++trip) {
