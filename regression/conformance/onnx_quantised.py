@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 from engines import Compiler, deploy, run_bmodel
 from onnx import TensorProto, helper
-from random_quantized import _reference
+from random_quantized import reference
 
 ONNX_TYPES = {
     np.dtype(np.int8): TensorProto.INT8,
@@ -151,7 +151,7 @@ def run_tessera(compiler: Compiler, path: Path, inputs: dict[str, np.ndarray], e
     if not mlir.exists():
         compiler("import", "import", "--onnx", path, "--output", mlir, *(["--no-optimise"] if engine == "top" else []))
     if engine in ("top", "device"):
-        return _reference(compiler, mlir, inputs, *(["--device"] if engine == "device" else []))
+        return reference(compiler, mlir, inputs, *(["--device"] if engine == "device" else []))
     return run_bmodel(deploy(compiler, mlir, engine), inputs)
 
 

@@ -485,7 +485,7 @@ def run_model(
             path.write_bytes(model.SerializeToString())
             compiler("import", "import", "--onnx", path, "--output", mlir)
             options = OPTIONS.get(family, ())
-            want = q._reference(compiler, mlir, net.inputs, "--device", *options)
+            want = q.reference(compiler, mlir, net.inputs, "--device", *options)
         except StageError as error:
             return family, count, 0, [f"{family} {number}: {error.stage}: {error}"], wrong
         elements = sum(array.size for array in want.values())
