@@ -20,22 +20,23 @@ Type pointerIn(OpBuilder &b, unsigned space) { return LLVM::LLVMPointerType::get
 Value BlockBuilder::constant(int64_t value) {
   return arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(static_cast<int32_t>(value)));
 }
+Value BlockBuilder::size(Dim size) { return size.isKnown() ? constant(size.value()) : fromIndex(kb.index(size)); }
 Value BlockBuilder::add(Value x, Value y) { return kb.b.createOrFold<arith::AddIOp>(x, y); }
 Value BlockBuilder::sub(Value x, Value y) { return kb.b.createOrFold<arith::SubIOp>(x, y); }
-Value BlockBuilder::mul(Value x, int64_t y) { return kb.b.createOrFold<arith::MulIOp>(x, constant(y)); }
-Value BlockBuilder::div(Value x, int64_t y) { return y == 1 ? x : kb.b.createOrFold<arith::DivUIOp>(x, constant(y)); }
-Value BlockBuilder::rem(Value x, int64_t y) {
-  return y == 1 ? constant(0) : kb.b.createOrFold<arith::RemUIOp>(x, constant(y));
+Value BlockBuilder::mul(Value x, Dim y) { return kb.b.createOrFold<arith::MulIOp>(x, size(y)); }
+Value BlockBuilder::div(Value x, Dim y) { return y.is(1) ? x : kb.b.createOrFold<arith::DivUIOp>(x, size(y)); }
+Value BlockBuilder::rem(Value x, Dim y) {
+  return y.is(1) ? constant(0) : kb.b.createOrFold<arith::RemUIOp>(x, size(y));
 }
 Value BlockBuilder::exclusiveOr(Value x, Value y) { return kb.b.createOrFold<arith::XOrIOp>(x, y); }
-Value BlockBuilder::less(Value x, int64_t y) {
-  return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, constant(y));
+Value BlockBuilder::less(Value x, Dim y) {
+  return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, size(y));
 }
 Value BlockBuilder::equal(Value x, int64_t y) {
   return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, x, constant(y));
 }
-Value BlockBuilder::below(Value x, int64_t limit) {
-  return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, x, constant(limit));
+Value BlockBuilder::below(Value x, Dim limit) {
+  return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, x, size(limit));
 }
 Value BlockBuilder::both(Value x, Value y) { return !x ? y : !y ? x : kb.b.createOrFold<arith::AndIOp>(x, y); }
 Value BlockBuilder::toIndex(Value x) { return kb.b.createOrFold<arith::ExtUIOp>(kb.b.getI64Type(), x); }

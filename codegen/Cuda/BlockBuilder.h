@@ -25,19 +25,20 @@ public:
 
   //--- i32; constants fold while building ---
   Value constant(int64_t value);
+  Value size(Dim size); ///< a size below 2^31
   Value add(Value x, Value y);
   Value add(Value x, int64_t y) { return add(x, constant(y)); }
   Value sub(Value x, Value y);
-  Value mul(Value x, int64_t y);
-  Value div(Value x, int64_t y); ///< x >= 0, y > 0
-  Value rem(Value x, int64_t y); ///< x >= 0, y > 0
+  Value mul(Value x, Dim y);
+  Value div(Value x, Dim y); ///< x >= 0, y > 0
+  Value rem(Value x, Dim y); ///< x >= 0, y > 0
   Value exclusiveOr(Value x, Value y);
-  Value less(Value x, int64_t y);      ///< signed, i1
-  Value equal(Value x, int64_t y);     ///< i1
-  Value below(Value x, int64_t limit); ///< 0 <= x < limit, i1
-  Value both(Value x, Value y);        ///< logical and of i1; null stands for true
-  Value toIndex(Value x);              ///< zero-extends to i64
-  Value fromIndex(Value x);            ///< truncates an i64
+  Value less(Value x, Dim y);      ///< signed, i1
+  Value equal(Value x, int64_t y); ///< i1
+  Value below(Value x, Dim limit); ///< 0 <= x < limit, i1
+  Value both(Value x, Value y);    ///< logical and of i1; null stands for true
+  Value toIndex(Value x);          ///< zero-extends to i64
+  Value fromIndex(Value x);        ///< truncates an i64
 
   //--- the block ---
   Value thread(); ///< number of this thread, below |threads|

@@ -19,16 +19,15 @@ namespace tessera::cuda {
 
 bool isDepthwise(Operation *op) {
   auto conv = dyn_cast<device::ConvOp>(op);
-  if (!conv || conv.getScales() || !top::isConstant(conv.getW()) || conv.getWeightShape()[1] != 1 ||
-      kernels::hasOpenSizes(op)) {
+  if (!conv || conv.getScales() || !top::isConstant(conv.getW()) || conv.getWeightShape()[1] != 1) {
     return false;
   }
   RankedTensorType x = typeOf(conv.getX());
   Type element = x.getElementType(), weights = typeOf(conv.getW()).getElementType();
   bool integers = element.isInteger(8) && weights.isInteger(8);
   bool floats = element == weights && device::isSummedInF32(element);
-  int64_t channels = x.getDimSize(1);
-  return (integers || floats) && channels == int64_t(conv.getGroups()) && conv.getWeightShape()[0] == channels;
+  Dim channels = Shape(x)[1];
+  return (integers || floats) && channels.is(int64_t(conv.getGroups())) && channels.is(conv.getWeightShape()[0]);
 }
 
 namespace {
@@ -44,12 +43,11 @@ public:
                                     conv.getDilations())),
         sumType(VectorType::get({kLanes}, kernels::registerType(conv.getAccumulatorType()))) {
     block = device::getBlockedLayout(x).getBlock();
-    channels = llvm::alignTo(x.getDimSize(1), block);
+    channels = llvm::alignTo(Shape(x)[1].value(), block);
   }
 
   void emit() {
-    int64_t groups = channels / kLanes;
-    int64_t threads = y.getNumElements() / y.getDimSize(1) * groups;
+    Dim threads = Shape(y)[0] * countElements(Shape(y).dropFront(2)) * (channels / kLanes);
     int64_t groupsOfBlock = block / kLanes;
     kb.forTiles(threads, [&](Value tile) {
       // The thread number consists of, outermost first: image, block of channels, position, channels of the block.
@@ -58,8 +56,8 @@ public:
       rest = b.div(rest, groupsOfBlock);
       SmallVector<Value> position;
       for (const kernels::WindowDim &dim : llvm::reverse(windows)) {
-        position.insert(position.begin(), b.rem(rest, dim.output.value()));
-        rest = b.div(rest, dim.output.value());
+        position.insert(position.begin(), b.rem(rest, dim.output));
+        rest = b.div(rest, dim.output);
       }
       Value blockIndex = b.rem(rest, channels / block), image = b.div(rest, channels / block);
       emitThread(image, b.add(b.mul(blockIndex, block), lane), position);
@@ -84,9 +82,9 @@ private:
 
   /// Returns the element offset of |channel| at position 0 of |image|.
   Value startOf(Value image, Value channel) {
-    int64_t positions = 1;
+    Dim positions = 1;
     for (const kernels::WindowDim &dim : windows) {
-      positions *= dim.input.value();
+      positions *= dim.input;
     }
     Value blockStart = b.mul(b.div(channel, block), positions * block);
     return b.add(b.add(b.mul(image, positions * channels), blockStart), b.rem(channel, block));
@@ -94,15 +92,16 @@ private:
 
   Value addTap(Value sums, Value start, Value channel, ArrayRef<Value> position, int64_t tap) {
     Value offset = start, inside;
-    int64_t stride = block, rest = tap;
+    Dim stride = block;
+    int64_t rest = tap;
     for (size_t i = windows.size(); i-- > 0;) {
       const kernels::WindowDim &dim = windows[i];
       int64_t shift = rest % dim.kernel * dim.dilation - dim.padBegin;
       Value at = b.add(b.mul(position[i], dim.stride), shift);
-      bool reachesOutside = shift < 0 || (dim.output.value() - 1) * dim.stride + shift >= dim.input.value();
-      inside = reachesOutside ? b.both(inside, b.below(at, dim.input.value())) : inside;
+      bool reachesOutside = shift < 0 || minOf(dim.input - (dim.output - 1) * dim.stride) <= shift;
+      inside = reachesOutside ? b.both(inside, b.below(at, dim.input)) : inside;
       offset = b.add(offset, b.mul(at, stride));
-      rest /= dim.kernel, stride *= dim.input.value();
+      rest /= dim.kernel, stride *= dim.input;
     }
     Type element = x.getElementType(), weight = kb.operandType(1).getElementType(), sum = sumType.getElementType();
     // A tap outside the image reads the first element instead, which is then replaced by padding.

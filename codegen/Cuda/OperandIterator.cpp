@@ -13,9 +13,9 @@ namespace tessera::cuda {
 
 OperandIterator::Place MatrixIterator::row(BlockBuilder &b, Value batch, Value row) const {
   Value offset = b.mul(row, rowBytes);
-  int64_t inner = 1;
+  Dim inner = 1;
   for (auto [size, stride] : llvm::reverse(batches)) {
-    if (stride) {
+    if (!stride.is(0)) {
       offset = b.add(offset, b.mul(b.rem(b.div(batch, inner), size), stride));
     }
     inner *= size;
@@ -32,21 +32,22 @@ WindowIterator::WindowIterator(BlockBuilder &b, Operation *op, Value group) : Op
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
   windows = kernels::windowDims(x, y, conv.getWeightShape().drop_front(2), conv.getStrides(), conv.getPads(),
                                 conv.getDilations());
-  int64_t bytes = device::elementBytes(x.getElementType()), positions = 1;
-  rows = y.getDimSize(0);
+  int64_t bytes = device::elementBytes(x.getElementType());
+  Dim positions = 1;
+  rows = Shape(y)[0];
   for (const kernels::WindowDim &dim : windows) {
-    rows *= dim.output.value(), taps *= dim.kernel, positions *= dim.input.value();
+    rows *= dim.output, taps *= dim.kernel, positions *= dim.input;
   }
   device::BlockedAttr layout = device::getBlockedLayout(x);
   blocked = static_cast<bool>(layout);
-  int64_t block = blocked ? layout.getBlock() : 1, blocks = llvm::divideCeil(x.getDimSize(1), block);
+  int64_t block = blocked ? layout.getBlock() : 1, blocks = llvm::divideCeil(Shape(x)[1].value(), block);
   int64_t channels = conv.getWeightShape()[1];
   if (!blocked) {
     bytesOfUnit = bytes, byRows = true;
   } else if (conv.getGroups() != 1) {
     bytesOfUnit = std::gcd(kChunk, channels * bytes);
   }
-  positionBytes = block * bytes, blockBytes = positions * positionBytes, imageBytes = blocks * blockBytes;
+  positionBytes = block * bytes, blockBytes = positions * positionBytes, imageBytes = blockBytes * blocks;
   unitsOfBlock = positionBytes / bytesOfUnit, channelUnits = llvm::divideCeil(channels * bytes, bytesOfUnit);
   firstUnit = conv.getGroups() == 1 ? b.constant(0) : b.mul(group, channelUnits);
 }
@@ -54,12 +55,12 @@ WindowIterator::WindowIterator(BlockBuilder &b, Operation *op, Value group) : Op
 OperandIterator::Place WindowIterator::row(BlockBuilder &b, Value, Value row) const {
   Place place{b.constant(0), {}, b.below(row, rows)};
   Value rest = row;
-  int64_t stride = positionBytes;
+  Dim stride = positionBytes;
   for (const kernels::WindowDim &dim : llvm::reverse(windows)) {
-    Value position = b.add(b.mul(b.rem(rest, dim.output.value()), dim.stride), -dim.padBegin);
+    Value position = b.add(b.mul(b.rem(rest, dim.output), dim.stride), -dim.padBegin);
     place.positions.insert(place.positions.begin(), position);
     place.offset = b.add(place.offset, b.mul(position, stride));
-    rest = b.div(rest, dim.output.value()), stride *= dim.input.value();
+    rest = b.div(rest, dim.output), stride *= dim.input;
   }
   place.offset = b.add(place.offset, b.mul(rest, imageBytes));
   return place;
@@ -68,12 +69,12 @@ OperandIterator::Place WindowIterator::row(BlockBuilder &b, Value, Value row) co
 /// Returns the offset of |kernelPosition| from the first kernel position.
 OperandIterator::Place WindowIterator::tap(BlockBuilder &b, Value kernelPosition) const {
   Place place{b.constant(0), {}, nullptr};
-  int64_t stride = positionBytes;
+  Dim stride = positionBytes;
   for (const kernels::WindowDim &dim : llvm::reverse(windows)) {
     Value position = b.mul(b.rem(kernelPosition, dim.kernel), dim.dilation);
     place.positions.insert(place.positions.begin(), position);
     place.offset = b.add(place.offset, b.mul(position, stride));
-    kernelPosition = b.div(kernelPosition, dim.kernel), stride *= dim.input.value();
+    kernelPosition = b.div(kernelPosition, dim.kernel), stride *= dim.input;
   }
   return place;
 }
@@ -98,7 +99,7 @@ Value WindowIterator::isInside(BlockBuilder &b, const Place &row, const Place &u
   Value inside;
   for (auto [i, dim] : llvm::enumerate(windows)) {
     if (!dim.isAllInterior()) {
-      inside = b.both(inside, b.below(b.add(row.positions[i], unit.positions[i]), dim.input.value()));
+      inside = b.both(inside, b.below(b.add(row.positions[i], unit.positions[i]), dim.input));
     }
   }
   return inside;

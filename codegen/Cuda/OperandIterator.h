@@ -45,8 +45,8 @@ protected:
 struct MatrixIterator final : OperandIterator {
   /// |rowBytes| and |unitStride| are the strides of rows and units in bytes. |batches|: sizes and strides in bytes of
   /// the result's batch dims, outermost first.
-  MatrixIterator(int64_t unitBytes, int64_t rows, int64_t units, int64_t rowBytes, int64_t unitStride,
-                 llvm::ArrayRef<std::pair<int64_t, int64_t>> batches)
+  MatrixIterator(int64_t unitBytes, Dim rows, int64_t units, int64_t rowBytes, int64_t unitStride,
+                 llvm::ArrayRef<std::pair<Dim, Dim>> batches)
       : OperandIterator(unitBytes, rowBytes < unitStride), rows(rows), units(units), rowBytes(rowBytes),
         unitStride(unitStride), batches(batches) {}
 
@@ -54,8 +54,9 @@ struct MatrixIterator final : OperandIterator {
   Place unit(BlockBuilder &b, Value unit) const override;
 
 private:
-  int64_t rows, units, rowBytes, unitStride;
-  llvm::SmallVector<std::pair<int64_t, int64_t>> batches;
+  Dim rows;
+  int64_t units, rowBytes, unitStride;
+  llvm::SmallVector<std::pair<Dim, Dim>> batches;
 };
 
 /// The windows of a convolution; rows are output positions. K of a channel-blocked x is (kernel position, channel) in
@@ -73,9 +74,12 @@ private:
   Place tap(BlockBuilder &b, Value kernelPosition) const;
 
   llvm::SmallVector<kernels::WindowDim> windows;
-  int64_t rows = 1, taps = 1, channelUnits = 1;
-  int64_t imageBytes = 0, positionBytes = 0; ///< strides of images and of neighbouring positions
-  int64_t unitsOfBlock = 1, blockBytes = 0;  ///< units of a channel block, and its stride (row-major: of a channel)
+  Dim rows = 1;
+  int64_t taps = 1, channelUnits = 1;
+  Dim imageBytes = 0;        ///< stride of images
+  int64_t positionBytes = 0; ///< stride of neighbouring positions
+  int64_t unitsOfBlock = 1;  ///< units of a channel block
+  Dim blockBytes = 0;        ///< stride of a channel block (row-major: of a channel)
   bool blocked;
   Value firstUnit; ///< first unit of the group among those of all channels
 };

@@ -109,9 +109,10 @@ void AttentionEmitter::emit() {
 }
 
 std::unique_ptr<OperandIterator> AttentionEmitter::iteratorOf(const kernels::AttentionShape::Matrices &matrices) const {
-  SmallVector<std::pair<int64_t, int64_t>> batches;
+  SmallVector<std::pair<Dim, Dim>> batches;
   for (size_t d = 0; d + 2 < matrices.sizes.size(); ++d) {
-    batches.push_back({s.batchDims()[d], matrices.sizes[d].is(1) ? 0 : matrices.strides[d].value() * kElementBytes});
+    Dim stride = matrices.sizes[d].is(1) ? Dim(0) : matrices.strides[d] * kElementBytes;
+    batches.emplace_back(Dim(s.batchDims()[d]), stride);
   }
   int64_t rows = matrices.sizes.end()[-2].value(), units = matrices.sizes.back().value() * kElementBytes / kChunk;
   return std::make_unique<MatrixIterator>(kChunk, rows, units, matrices.rowStride() * kElementBytes, kChunk, batches);

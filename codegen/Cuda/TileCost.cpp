@@ -36,7 +36,7 @@ double cyclesOf(const TiledContraction &contraction, TileAttr tile, const Contra
   constexpr double kArrival = 2000;       // stores, fences and atomic of a block that shares its tile
   constexpr int64_t kSharedBytes = 160 << 10, kThreads = 1024; // limits for the resident blocks of a multiprocessor
   int64_t rows = tile.getRows(), columns = tile.getColumns(), stages = tile.getStages(), split = tile.getSplitK();
-  int64_t tiles = contraction.batch * llvm::divideCeil(contraction.rows, rows) *
+  int64_t tiles = likelyOf(contraction.batch * ceilDiv(contraction.rows, rows)) *
                   llvm::divideCeil(contraction.columnsWritten, columns);
   auto steps = double(tile.stepsOf(contraction.kBytes));
   double step = cyclesOfStep(tile, rate);

@@ -32,14 +32,14 @@ namespace tessera::cuda {
 /// one matmul.
 static bool joinsBatch(device::MatMulOp op) {
   RankedTensorType a = typeOf(op.getA()), y = typeOf(op.getY());
-  bool oneMatrix = op.getPacking() || ShapedType::getNumElements(typeOf(op.getB()).getShape().drop_back(2)) == 1;
+  bool oneMatrix = op.getPacking() || countElements(Shape(op.getB()).dropBack(2)).is(1);
   return oneMatrix && !op.getTransA() && sameSizes(Shape(a).dropBack(2), Shape(y).dropBack(2));
 }
 
 /// Returns the number of elements along K.
 static int64_t depthOf(device::MatMulOp op) {
   RankedTensorType a = typeOf(op.getA());
-  return a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1));
+  return Shape(a)[a.getRank() - (op.getTransA() ? 2 : 1)].value();
 }
 
 TiledContraction TiledContraction::of(Operation *op) {
@@ -47,24 +47,24 @@ TiledContraction TiledContraction::of(Operation *op) {
   int64_t bytes = device::elementBytes(typeOf(op->getOperand(0)).getElementType());
   if (auto conv = dyn_cast<device::ConvOp>(op)) {
     RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
-    int64_t taps = ShapedType::getNumElements(conv.getWeightShape().drop_front(2)), channels = x.getDimSize(1);
+    int64_t taps = ShapedType::getNumElements(conv.getWeightShape().drop_front(2)), channels = Shape(x)[1].value();
+    int64_t outputs = Shape(y)[1].value();
     auto groups = int64_t(conv.getGroups());
     channels = device::isBlocked(x) ? channelRun(conv) : channels / groups;
     contraction.batch = groups;
-    contraction.columns = contraction.columnsWritten = y.getDimSize(1) / groups;
-    contraction.rows = y.getNumElements() / y.getDimSize(1);
+    contraction.columns = contraction.columnsWritten = outputs / groups;
+    contraction.rows = Shape(y)[0] * countElements(Shape(y).dropFront(2));
     contraction.kBytes = taps * channels * bytes;
     if (device::BlockedAttr layout = device::getBlockedLayout(y)) {
-      contraction.columnsWritten +=
-          llvm::alignTo(y.getDimSize(1), layout.getBlock()) - y.getDimSize(1); // of the last group
+      contraction.columnsWritten += llvm::alignTo(outputs, layout.getBlock()) - outputs; // of the last group
     }
   } else {
     auto matmul = cast<device::MatMulOp>(op);
-    ArrayRef<int64_t> y = typeOf(matmul.getY()).getShape();
+    Shape y(matmul.getY());
     bool joins = joinsBatch(matmul);
-    contraction.columns = contraction.columnsWritten = y.back();
-    contraction.rows = joins ? ShapedType::getNumElements(y.drop_back()) : y[y.size() - 2];
-    contraction.batch = joins ? 1 : ShapedType::getNumElements(y.drop_back(2));
+    contraction.columns = contraction.columnsWritten = y.back().value();
+    contraction.rows = joins ? countElements(y.dropBack()) : y[y.rank() - 2];
+    contraction.batch = joins ? Dim(1) : countElements(y.dropBack(2));
     contraction.kBytes = depthOf(matmul) * bytes;
   }
   contraction.kBytes = llvm::alignTo(contraction.kBytes, kChunk);
@@ -82,16 +82,19 @@ namespace {
 std::unique_ptr<OperandIterator> matrixIterator(device::MatMulOp op, Value operand, bool kIsLast, bool joins) {
   RankedTensorType type = typeOf(operand), y = typeOf(op.getY());
   int64_t bytes = device::elementBytes(type.getElementType()), rank = type.getRank();
-  int64_t last = type.getDimSize(rank - 1), before = type.getDimSize(rank - 2), pitch = last * bytes;
-  int64_t rows = kIsLast ? before : last, k = kIsLast ? last : before;
-  SmallVector<std::pair<int64_t, int64_t>> batches;
+  Shape shape(type);
+  int64_t last = shape[rank - 1].value(), pitch = last * bytes;
+  Dim before = shape[rank - 2], rows = kIsLast ? before : Dim(last);
+  int64_t k = kIsLast ? last : before.value();
+  SmallVector<std::pair<Dim, Dim>> batches;
   if (joins) {
-    rows = type.getNumElements() / last;
+    rows = countElements(shape.dropBack());
   } else {
-    int64_t stride = before * pitch;
+    Dim stride = before * pitch;
     for (int64_t i = y.getRank() - 3; i >= 0; --i) {
-      int64_t own = i - (y.getRank() - rank), size = own < 0 ? 1 : type.getDimSize(own);
-      batches.insert(batches.begin(), {y.getDimSize(i), size == 1 ? 0 : stride});
+      int64_t own = i - (y.getRank() - rank);
+      Dim size = own < 0 ? Dim(1) : shape[own];
+      batches.insert(batches.begin(), {Shape(y)[i], size.is(1) ? Dim(0) : stride});
       stride *= size;
     }
   }
@@ -117,8 +120,7 @@ int64_t elementBytesOf(Operation *op, unsigned operand) {
 std::unique_ptr<OperandIterator> iteratorOfB(Operation *op, const TiledContraction &contraction) {
   if (packingOf(op)) { // rows as long as K; a unit is widened to a chunk
     int64_t chunks = contraction.kBytes / kChunk, unit = kChunk * elementBytesOf(op, 1) / elementBytesOf(op, 0);
-    std::pair<int64_t, int64_t> groups(contraction.batch,
-                                       isa<device::ConvOp>(op) ? contraction.columns * chunks * unit : 0);
+    std::pair<Dim, Dim> groups(contraction.batch, isa<device::ConvOp>(op) ? contraction.columns * chunks * unit : 0);
     return std::make_unique<MatrixIterator>(unit, contraction.columns, chunks, chunks * unit, unit, groups);
   }
   auto matmul = cast<device::MatMulOp>(op);
@@ -140,10 +142,11 @@ public:
   }
 
   void emit() {
-    int64_t rowTiles = llvm::divideCeil(contraction.rows, tile.getRows());
+    Dim rowTiles = ceilDiv(contraction.rows, tile.getRows());
     columnTiles = llvm::divideCeil(contraction.columnsWritten, tile.getColumns());
     tiles = contraction.batch * rowTiles * columnTiles;
-    kb.setBlocks(tiles * tile.getSplitK(), b.threads);
+    kb.setBlocks(1, b.threads);
+    kb.setTiles(tiles * tile.getSplitK());
     shared = b.sharedMemory(tile.sharedBytes());
     part = b.rem(b.tile(), tile.getSplitK());
     number = b.div(b.tile(), tile.getSplitK());
@@ -152,8 +155,8 @@ public:
     rest = b.div(rest, columnTiles);
     firstRow = b.mul(b.rem(rest, rowTiles), tile.getRows());
     batch = b.div(rest, rowTiles);
-    if (isa<device::ConvOp>(op) && contraction.batch > 1) {
-      columns.setGroup(batch, contraction.batch);
+    if (isa<device::ConvOp>(op) && !contraction.batch.is(1)) {
+      columns.setGroup(batch, contraction.batch.value());
     }
     at = WarpPlace(b, tile);
     bool splits = tile.getSplitK() > 1;
@@ -194,7 +197,8 @@ private:
   Type elementA, elementB, sumType;
   WarpTile warp;
   ColumnStore columns;
-  int64_t columnTiles = 1, tiles = 1;
+  int64_t columnTiles = 1;
+  Dim tiles = 1;
   Value shared, firstColumn, firstRow, batch;
   Value number, part; ///< index of the tile, and of the block among those that share the tile
   WarpPlace at;
@@ -352,8 +356,8 @@ SmallVector<Value> ContractionEmitter::addTail(WarpMma &multiplier, Value stage,
 /// Returns a condition that is true if this warp computes any element of the result, or null if every warp does.
 Value ContractionEmitter::hasResults() {
   Value has;
-  auto check = [&](int64_t size, int64_t tileSize, int64_t warps, Value first, Value own) {
-    int64_t warpSize = tileSize / warps, last = size % tileSize;
+  auto check = [&](Dim size, int64_t tileSize, int64_t warps, Value first, Value own) {
+    int64_t warpSize = tileSize / warps, last = size.isKnown() ? size.value() % tileSize : 1;
     if (last && last <= tileSize - warpSize) {
       has = b.both(has, b.less(b.add(first, b.mul(own, warpSize)), size));
     }
@@ -428,7 +432,7 @@ void ContractionEmitter::leaveSums(ArrayRef<Value> sums) {
 /// In the last block of a tile to arrive, adds the sums of all blocks. The order is that of K whichever block is last,
 /// so that every run computes the same floats.
 void ContractionEmitter::joinBlocks() {
-  Value counter = kb.element(kb.b.getI32Type(), kb.counters(tiles), b.toIndex(number));
+  Value counter = kb.element(kb.b.getI32Type(), kb.counters(tiles.value()), b.toIndex(number));
   Value isLast = b.arriveLast(counter, tile.getSplitK());
   if (tile.getWarpK() > 1) {
     isLast = b.both(isLast, b.less(at.k, 1));
@@ -467,20 +471,20 @@ void ContractionEmitter::storeSums(ArrayRef<Value> sums) {
       auto store = [&] {
         storeRow(row, [&](int64_t n, int64_t i) { return sums[warp.sumIndex(m, n, 2 * half + i)]; });
       };
-      contraction.rows % tile.getRows() ? kb.ifThen(b.less(row, contraction.rows), store) : store();
+      isMultipleOf(contraction.rows, tile.getRows()) ? store() : kb.ifThen(b.less(row, contraction.rows), store);
     }
   }
 }
 
 /// Returns the result's indices of |row|, with 0 for the column.
 SmallVector<Value> ContractionEmitter::indicesOf(Value row) {
-  ArrayRef<int64_t> shape = kb.resultType().getShape();
+  SmallVector<Dim> shape = Shape(kb.resultType()).dims();
   SmallVector<Value> indices(shape.size(), kb.constant(0));
   bool isConv = isa<device::ConvOp>(op);
   size_t column = isConv ? 1 : shape.size() - 1;
   // If the batch dims are not folded into the rows of the matmul, they are the outer dims of the result, indexed by
   // `batch`.
-  size_t outerDims = isConv || contraction.rows != shape[shape.size() - 2] ? 0 : shape.size() - 2;
+  size_t outerDims = isConv || !sameSize(contraction.rows, shape[shape.size() - 2]) ? 0 : shape.size() - 2;
   Value rest = row;
   for (size_t dim = shape.size(); dim-- > outerDims;) {
     if (dim != column) {

@@ -9,7 +9,8 @@ namespace tessera::cuda {
 
 /// A convolution or matmul as rows of A times rows of B, both along K, for each index of a batch.
 struct TiledContraction {
-  int64_t batch = 1, rows = 0, columns = 0;
+  Dim batch = 1, rows = 0;
+  int64_t columns = 0;
   int64_t kBytes = 0;         ///< bytes of a row of A or B, a multiple of kChunk
   int64_t columnsWritten = 0; ///< |columns| and the padding of a channel-blocked result, which is written as zeros
 

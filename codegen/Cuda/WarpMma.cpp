@@ -23,8 +23,8 @@ WarpTile::WarpTile(TileAttr tile, const TiledContraction &contraction)
     : fragmentsM(tile.getRows() / tile.getWarpRows() / kFragmentRows),
       fragmentsN(tile.getColumns() / tile.getWarpColumns() / kFragmentColumns), usedM(fragmentsM), usedN(fragmentsN) {
   constexpr int64_t kMostJoined = 4;
-  if (tile.getWarpRows() == 1 && contraction.rows <= tile.getRows()) {
-    usedM = llvm::divideCeil(contraction.rows, kFragmentRows);
+  if (const int64_t rows = maxOf(contraction.rows); tile.getWarpRows() == 1 && rows <= tile.getRows()) {
+    usedM = llvm::divideCeil(rows, kFragmentRows);
   }
   if (tile.getWarpColumns() == 1 && contraction.columns <= tile.getColumns()) {
     usedN = llvm::divideCeil(contraction.columns, kFragmentColumns);

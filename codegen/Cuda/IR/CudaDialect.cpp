@@ -112,11 +112,28 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Returns true if the kernels of tiles can address |value|, whose sizes have to be numbers.
+/// Returns true if kernels can address |value| with 32 bits at all sizes.
 static bool isSmall(Value value) {
-  constexpr int64_t kMostBytes = int64_t(1) << 30; // offsets have 32 bits
-  return tessera::Shape(value).isKnown() && typeOf(value).getNumElements() > 0 &&
+  constexpr int64_t kMostBytes = int64_t(1) << 30;
+  return tessera::Shape(value).isDetermined() && !tessera::countElements(value).is(0) &&
          tessera::device::physicalBytes(typeOf(value)) < kMostBytes;
+}
+
+static bool hasKnownSizes(Operation *op) {
+  auto isKnown = [](Value value) { return tessera::Shape(value).isKnown(); };
+  return llvm::all_of(op->getOperands(), isKnown) && llvm::all_of(op->getResults(), isKnown);
+}
+
+/// Returns true if K, the columns and the pitches of rows are numbers; rows and batches may be open.
+static bool hasSizesOfTiles(Operation *op) {
+  using tessera::Shape;
+  Shape x(op->getOperand(0)), w(op->getOperand(1)), y(op->getResult(0));
+  if (isa<tessera::device::ConvOp>(op)) {
+    return x[1].isKnown() && w.isKnown() && y[1].isKnown();
+  }
+  auto matmul = cast<tessera::device::MatMulOp>(op);
+  bool isKnownB = w[w.rank() - 2].isKnown() && w.back().isKnown();
+  return x.back().isKnown() && (!matmul.getTransA() || x[x.rank() - 2].isKnown()) && isKnownB && y.back().isKnown();
 }
 
 /// Returns true if the scales are absent, or constant and equal for every four neighbours along K.
@@ -168,7 +185,7 @@ bool tessera::cuda::fitsTile(Operation *op) {
   using namespace tessera;
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);
-  if (!conv && !matmul) {
+  if ((!conv && !matmul) || !hasSizesOfTiles(op)) {
     return false;
   }
   if (conv && (!groupsFit(conv) || !top::isConstant(conv.getW()))) {
@@ -186,8 +203,9 @@ bool tessera::cuda::fitsTensorCores(device::AttentionOp op, Type wanted) {
   Type element = wanted ? wanted : typeOf(op.getQ()).getElementType();
   auto isOf = [&](Value value) { return (wanted || typeOf(value).getElementType() == element) && isSmall(value); };
   Type y = typeOf(op.getY()).getElementType();
-  if (!device::isNarrowFloat(element) || device::isExact(op) || !isOf(op.getQ()) || !isOf(op.getK()) ||
-      !isOf(op.getV()) || (y != element && !y.isF32()) || (op.getMask() && !isSmall(op.getMask()))) {
+  if (!hasKnownSizes(op) || !device::isNarrowFloat(element) || device::isExact(op) || !isOf(op.getQ()) ||
+      !isOf(op.getK()) || !isOf(op.getV()) || (y != element && !y.isF32()) ||
+      (op.getMask() && !isSmall(op.getMask()))) {
     return false;
   }
   auto rowsFit = [](const device::AttentionOp::View &view) {
@@ -273,8 +291,8 @@ bool tessera::cuda::fitsGemv(Operation *op) {
   using namespace tessera;
   constexpr int64_t kLeastDepth = 256; // with less, most threads of a warp have nothing to sum
   auto matmul = dyn_cast<device::MatMulOp>(op);
-  if (!matmul || matmul.getTransA() || device::isOrderedContraction(op) || !top::isConstant(matmul.getB()) ||
-      !llvm::all_of(op->getOperands(), isSmall) || !isSmall(op->getResult(0))) {
+  if (!matmul || !hasKnownSizes(op) || matmul.getTransA() || device::isOrderedContraction(op) ||
+      !top::isConstant(matmul.getB()) || !llvm::all_of(op->getOperands(), isSmall) || !isSmall(op->getResult(0))) {
     return false;
   }
   RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/TileCost.h"
 #include "codegen/Cuda/Transforms/Passes.h"
+#include "codegen/Kernels/SizeTerms.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -124,7 +125,8 @@ private:
     for (const Shape &shape : kShapes) {
       TileAttr tile = tileOf(shape, element.isF32() && !tf32, asTf32);
       keepFaster(whole, tile);
-      for (int64_t split : kSplits) {
+      // The counters of shared tiles, and the memory of their sums, have constant sizes.
+      for (int64_t split : kernels::hasOpenSizes(op) ? ArrayRef<int64_t>() : ArrayRef(kSplits)) {
         // Each block must have a step.
         if ((split - 1) * tile.withSplit(split).stepsOf(contraction.kBytes) < tile.stepsOf(contraction.kBytes)) {
           keepFaster(shared, tile.withSplit(split));
