@@ -69,6 +69,12 @@ def test_formats(story: Story, tmp_path: Path, form: str) -> None:
         sizes.append(output.stat().st_size)
     np.testing.assert_allclose(logits[0], logits[1], rtol=1e-4, atol=1e-4)
     assert len(logits[0]) == 5 and sizes[0] < 0.7 * sizes[1]
+    blocks = tmp_path / "blocks.bmodel"
+    flags = ("--context", "64", "--all_logits", "--quantize", "W8A8")
+    check(run_tool("tessera", "llm", tmp_path / "integers.gguf", "-o", blocks, *flags))
+    error = load(blocks).feed([1, 403, 407, 261, 378]) - logits[0]
+    assert 0 < np.linalg.norm(error) < 0.02 * np.linalg.norm(logits[0])
+    assert blocks.stat().st_size < 0.75 * sizes[0]  # 0.84 if groups of 4 bits were not kept
 
 
 def test_generation(model: Path) -> None:

@@ -17,6 +17,8 @@ from ..targets import targets
 from .common import Context, Parser
 
 AS_IN_THE_FILE = "FILE"
+KEEPS_BITS = ("W4A8", "W8A8")
+"""Precisions that multiply the integers of the file."""
 _EXIT = ("/exit", "/quit")
 
 
@@ -39,9 +41,9 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "--quantize",
         default=AS_IN_THE_FILE,
         type=str.upper,
-        help=f"{AS_IN_THE_FILE}: weights keep their bits where the file quantises groups of at least 16 numbers; or "
-        "F32, BF16, W8, W4, DYNAMIC_INT8: weights are dequantised and then treated as by model_deploy "
-        "(default: %(default)s)",
+        help=f"{AS_IN_THE_FILE}: weights keep their bits where the file quantises groups of at least 16 numbers; W4A8 "
+        "or W8A8: the same, and matmuls quantise blocks of their inputs at run time, which is faster; or F32, BF16, "
+        "W8, W4, DYNAMIC_INT8: weights are dequantised and then treated as by model_deploy (default: %(default)s)",
     )
     sub.add_argument(
         "--context", type=int, metavar="N", help="tokens that the caches hold (default: the model's, at most 4096)"
@@ -140,7 +142,7 @@ def work_llm(context: Context) -> None:
                 report,
                 context=args.context,
                 chunk=args.chunk,
-                dequantises=is_requantised,
+                dequantises=is_requantised and precision not in KEEPS_BITS,
                 all_logits=args.all_logits,
             )
             step.note = f"{result['architecture']}, {result.get('ops', 0)} ops"
