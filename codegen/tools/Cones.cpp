@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Cones.h"
 
+#include "codegen/Kernels/SizeTerms.h"
 #include "quant/Transforms/OpKinds.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/TopDialect.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -42,16 +44,36 @@ SmallVector<Value> operandsOf(Operation *op) {
   return operands;
 }
 
-Cone coneOf(OpResult root) {
+/// The ops that set sizes, by the symbol of the size.
+using Setters = llvm::DenseMap<Attribute, Operation *>;
+
+Setters settersOf(func::FuncOp network) {
+  Setters setters;
+  for (Operation &op : network.getBody().front()) {
+    for (top::SizeSymbolAttr symbol : top::symbolsSetBy(&op)) {
+      setters[symbol] = &op;
+    }
+  }
+  return setters;
+}
+
+bool isConstant(Operation *op) { return op->getNumResults() && top::isConstant(op->getResult(0)); }
+
+Cone coneOf(OpResult root, const Setters &setters) {
   Cone cone{root, {}};
   SmallVector<Operation *> pending = {root.getOwner()};
   while (!pending.empty()) {
     Operation *op = pending.pop_back_val();
-    bool isNew = !top::isConstant(op->getResult(0)) && cone.ops.insert(op);
+    bool isNew = !isConstant(op) && cone.ops.insert(op);
     if (!isNew) {
       continue;
     }
     cone.work += workOf(op);
+    for (top::SizeSymbolAttr symbol : kernels::symbolsOf(op)) {
+      if (Operation *setter = setters.lookup(symbol)) {
+        pending.push_back(setter);
+      }
+    }
     for (Value operand : operandsOf(op)) {
       Operation *def = operand.getDefiningOp();
       if (def && def->getBlock() == root.getOwner()->getBlock()) {
@@ -83,13 +105,14 @@ SmallVector<Cone> conesOf(func::FuncOp network) {
       given.insert(name.getValue());
     }
   }
+  Setters setters = settersOf(network);
   Operation *end = network.getBody().front().getTerminator();
   SmallVector<Cone> cones;
   for (Operation &op : network.getBody().front().without_terminator()) {
     for (OpResult result : op.getResults()) {
       bool isRoot = given.contains(top::getTensorName(result)) || llvm::is_contained(end->getOperands(), result);
       if (isRoot && !top::isConstant(result)) {
-        cones.push_back(coneOf(result));
+        cones.push_back(coneOf(result, setters));
         cones.back().position = cones.size();
       }
     }

@@ -5,6 +5,7 @@
 #include "codegen/tools/Events.h"
 #include "codegen/tools/TensorFile.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopDialect.h"
 
 #include <set>
@@ -27,6 +28,14 @@ llvm::Error tessera::tool::readInputs(func::FuncOp network, const std::string &p
   return llvm::Error::success();
 }
 
+/// Returns true if a tensor of the type |actual| can have the type |declared|, whose sizes may be open.
+static bool isOfType(RankedTensorType actual, RankedTensorType declared) {
+  tessera::Shape sizes = actual, wanted = declared;
+  return actual.getElementType() == declared.getElementType() && sizes.rank() == wanted.rank() &&
+         llvm::all_of(llvm::seq<size_t>(0, sizes.rank()),
+                      [&](size_t d) { return !wanted[d].isKnown() || sameSize(sizes[d], wanted[d]); });
+}
+
 llvm::Error tessera::tool::giveOperands(func::FuncOp network, const std::string &path, const WeightStore &store,
                                         bool skipsOthers) {
   Builder builder(network.getContext());
@@ -38,7 +47,8 @@ llvm::Error tessera::tool::giveOperands(func::FuncOp network, const std::string 
       if (!given) {
         continue;
       }
-      if (RankedTensorType::get(given->shape, given->elementType) != result.getType()) {
+      auto type = RankedTensorType::get(given->shape, given->elementType);
+      if (!isOfType(type, cast<RankedTensorType>(result.getType()))) {
         if (skipsOthers) {
           continue;
         }
@@ -46,7 +56,7 @@ llvm::Error tessera::tool::giveOperands(func::FuncOp network, const std::string 
       }
       unsigned index = network.getNumArguments();
       auto named = builder.getNamedAttr(TopDialect::kNameAttr, builder.getStringAttr(name));
-      (void)network.insertArgument(index, result.getType(), builder.getDictionaryAttr(named), op.getLoc());
+      (void)network.insertArgument(index, type, builder.getDictionaryAttr(named), op.getLoc());
       result.replaceAllUsesExcept(network.getArgument(index), terminator);
     }
   }

@@ -2,6 +2,7 @@
 """Tests networks with sizes that a run computes: outputs have their true size, and wrong sizes are reported."""
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -85,6 +86,16 @@ def test_detections_have_their_true_number(tmp_path: Path) -> None:
             np.testing.assert_allclose(got[output.name], wanted, rtol=1e-4, atol=1e-5)
         counts.add(len(got["selected"]))
     assert len(counts) > 2
+
+
+def test_each_op_is_checked_on_wide_inputs(tmp_path: Path) -> None:
+    """The check of single ops takes operands of open sizes from onnxruntime, and keeps the ops that bind sizes."""
+    detector(tmp_path / "n.onnx")
+    np.savez(tmp_path / "in.npz", image=RNG.standard_normal((1, 3, 34, 34)).astype(np.float32))
+    flags = ("--model_name", "n", "--model_def", tmp_path / "n.onnx", "--dims", "auto", "--json")
+    paths = ("--test_input", tmp_path / "in.npz", "--mlir", tmp_path / "n_top.mlir")
+    document = json.loads(check(run_tool("model_transform", *flags, *paths)))
+    assert document["wide"]["checked"] > 10 and not document["wide"]["wrong"], document["wide"]
 
 
 @pytest.fixture(scope="module")
