@@ -126,6 +126,20 @@ class Network:
             (sizes,) = self.add("Concat", [front, back], axis=0)
             self.outputs += self.add("Resize", [x, "", "", sizes], **attributes)
 
+    def rounded_size(self) -> None:
+        """A size that is computed in floats, as by ceil(h / 2) in Python."""
+        x, _ = self.matrix()
+        kind, dtype = self.random.choice(((TensorProto.FLOAT, np.float32), (TensorProto.DOUBLE, np.float64)))
+        (number,) = self.add("Cast", [self.add("Shape", [x])[0]], to=kind)
+        for _ in range(self.random.randrange(1, 3)):
+            factor = self.constant(self.pick(0.5, 1.5, 2.0, 3.0, 7.0), dtype)
+            (number,) = self.add(str(self.pick("Mul", "Div")), [number, factor])
+        rounding = self.pick("Ceil", "Floor", None)
+        (number,) = self.add(str(rounding), [number]) if rounding else (number,)
+        (sizes,) = self.add("Cast", [number], to=TensorProto.INT64)
+        self.outputs += self.add("Expand", [self.constant(1.0, np.float32), sizes])
+        self.outputs += self.add("Relu", [x])
+
     def grid_sample(self) -> None:
         x, shape = self.picture()
         points = [shape[0], *(self.pick(1, 5, self.dim()) for _ in range(2)), 2]
@@ -338,6 +352,7 @@ OPERATORS = (
     "resize", "resize", "resize", "pad", "pad", "top_k", "arg", "gather_elements", "gather_nd", "scatter", "cumsum",
     "trilu", "einsum", "one_hot", "recurrent", "recurrent", "selection", "selection", "cut", "tile", "reduce",
     "grid_sample", "grid_sample", "suppression", "suppression", "unique_slices", "diagonal",
+    "rounded_size",
 )  # fmt: skip
 
 

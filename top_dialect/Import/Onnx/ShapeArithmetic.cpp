@@ -9,6 +9,9 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+#include <numeric>
+
 using mlir::Value;
 
 namespace tessera::top::onnx_import {
@@ -198,13 +201,73 @@ Result product(ReduceOp op, unsigned depth) {
   return Sizes{count};
 }
 
+/// Floats that are computed from sizes: |numerators| / |denominator|.
+struct Fractions {
+  Sizes numerators;
+  int64_t denominator = 1;
+};
+
+/// Reads floats that are casts of sizes, multiplied and divided by constants. Integers below 2^23 and their products
+/// and quotients by powers of two are exact in every type. One other division is rounded, but never to an integer,
+/// which is at least 1 / denominator away.
+std::optional<Fractions> readFractions(Value value, unsigned depth) {
+  constexpr int64_t kMostExact = int64_t(1) << 23, kScale = 1 << 10;
+  mlir::Type element = mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+  mlir::Operation *op = value.getDefiningOp();
+  if (!op || depth == 0 || !(element.isF32() || element.isF64())) {
+    return std::nullopt;
+  }
+  std::optional<Fractions> result;
+  if (auto cast = llvm::dyn_cast<CastOp>(op)) {
+    Result sizes = readSizes(cast.getX(), depth - 1);
+    result = sizes ? std::optional(Fractions{*sizes}) : std::nullopt;
+  } else if (llvm::isa<MulOp, DivOp>(op)) {
+    auto factor = getConstantDoubles(op->getOperand(1));
+    result = factor && factor->size() == 1 ? readFractions(op->getOperand(0), depth - 1) : std::nullopt;
+    double scaled = result ? factor->front() * kScale : 0;
+    if (!result || !llvm::isPowerOf2_64(result->denominator) || !(scaled >= 1 && scaled <= double(kMostExact)) ||
+        scaled != std::floor(scaled)) {
+      return std::nullopt;
+    }
+    auto multiplier = int64_t(scaled), divisor = kScale;
+    if (llvm::isa<DivOp>(op)) {
+      std::swap(multiplier, divisor);
+    }
+    int64_t common = std::gcd(multiplier, divisor);
+    llvm::for_each(result->numerators, [&](Dim &size) { size *= multiplier / common; });
+    result->denominator *= divisor / common;
+  }
+  bool isExact =
+      result && result->denominator < kMostExact &&
+      llvm::all_of(result->numerators, [&](Dim size) { return minOf(size) >= 0 && maxOf(size) < kMostExact; });
+  return isExact ? result : std::nullopt;
+}
+
+/// Reads the integers that floats computed from sizes become, e.g. ceil(h / 2).
+Result rounded(CastOp op, unsigned depth) {
+  mlir::Operation *from = op.getX().getDefiningOp();
+  bool isCeil = llvm::isa_and_present<CeilOp>(from), isRounded = isCeil || llvm::isa_and_present<FloorOp>(from);
+  auto fractions = readFractions(isRounded ? from->getOperand(0) : op.getX(), depth);
+  if (!fractions) {
+    return std::nullopt;
+  }
+  return llvm::map_to_vector(fractions->numerators, [&](Dim size) {
+    return isCeil ? ceilDiv(size, fractions->denominator) : floorDiv(size, fractions->denominator);
+  });
+}
+
+Result casted(CastOp op, unsigned depth) {
+  bool isFloat = llvm::isa<mlir::FloatType>(mlir::cast<mlir::RankedTensorType>(op.getX().getType()).getElementType());
+  return isFloat ? rounded(op, depth) : readSizes(op.getX(), depth);
+}
+
 /// Returns the elements of the result of |op|, if it is an op that moves elements of a tensor of any rank.
 Result readMove(mlir::Operation *op, unsigned depth) {
   return llvm::TypeSwitch<mlir::Operation *, Result>(op)
       .Case([&](SliceOp slice) { return sliced(slice, depth); })
       .Case([&](TransposeOp transpose) { return transposed(transpose, depth); })
       .Case([&](ReshapeOp reshape) { return readSizes(reshape.getX(), depth); })
-      .Case([&](CastOp cast) { return readSizes(cast.getX(), depth); })
+      .Case([&](CastOp cast) { return casted(cast, depth); })
       .Default(Result());
 }
 
