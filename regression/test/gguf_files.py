@@ -64,18 +64,26 @@ def decode(array: np.ndarray, form: str) -> np.ndarray:
     return (half(0) * q + half(2) if form == "Q4_1" else half(0) * (q - 8)).reshape(array.shape)
 
 
-def write(path: Path, metadata: Mapping[str, Any], tensors: Mapping[str, np.ndarray], forms: Mapping[str, str]) -> None:
-    """Writes a file. forms: the formats of tensors by name; others are F32."""
-    data, infos = b"", b""
+def write(
+    path: Path,
+    metadata: Mapping[str, Any],
+    tensors: Mapping[str, np.ndarray],
+    forms: Mapping[str, str],
+    raw: Mapping[str, tuple[int, tuple[int, ...], bytes]] = {},
+) -> None:
+    """Writes a file. forms: the formats of tensors by name; others are F32. raw: more tensors, as ggml's number of the
+    type, the shape, and the bytes."""
+    encoded = dict(raw)
     for name, array in tensors.items():
         form = forms.get(name, "F32")
-        dims = array.shape[::-1]
-        infos += _text(name) + struct.pack(f"<I{len(dims)}Q", len(dims), *dims)
-        infos += struct.pack("<IQ", _CODES[form], len(data))
-        data += encode(array, form)
-        data += bytes(-len(data) % _ALIGNMENT)
+        encoded[name] = (_CODES[form], array.shape, encode(array, form))
+    data, infos = b"", b""
+    for name, (code, shape, content) in encoded.items():
+        infos += _text(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape[::-1])
+        infos += struct.pack("<IQ", code, len(data))
+        data += content + bytes(-len(content) % _ALIGNMENT)
     entries = b"".join(_text(key) + _value(value) for key, value in metadata.items())
-    front = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)) + entries + infos
+    front = b"GGUF" + struct.pack("<IQQ", 3, len(encoded), len(metadata)) + entries + infos
     path.write_bytes(front + bytes(-len(front) % _ALIGNMENT) + data)
 
 
