@@ -79,6 +79,9 @@ Value DecoderBuilder::embed(Value tokens) {
   if (weights.has("position_embd.weight")) {
     graph.setName("position_embd");
     const int64_t positions = weights.dim("position_embd.weight", 0);
+    if (positions < maxOf(past)) {
+      graph.fail(llvm::formatv("the model has embeddings for {0} positions; choose --context up to that", positions));
+    }
     std::vector<float> table = weights.floats("position_embd.weight", {positions, config.width});
     table.resize(maxOf(total) * config.width); // rows beyond the trained ones are never read
     Value rows = graph.constant({maxOf(total), config.width}, table, "position_embd");
@@ -264,6 +267,12 @@ llvm::Expected<OwningOpRef<ModuleOp>> DecoderBuilder::run() {
 
 llvm::Error checkConfig(const DecoderConfig &config, const DecoderOptions &options) {
   auto fail = [](auto &&...args) { return llvm::createStringError(llvm::formatv(args...).str()); };
+  constexpr int64_t kMost = 1 << 16, kLargestHead = 1 << 12; // so that products and tables of sizes stay small
+  if (std::max({config.layers, config.width, config.heads}) > kMost || config.headSize > kLargestHead) {
+    return fail(
+        "{0} layers of width {1} with {2} heads of size {3} are too many; the largest are {4}, {4}, {4} and {5}",
+        config.layers, config.width, config.heads, config.headSize, kMost, kLargestHead);
+  }
   if (config.keyHeads < 1 || config.heads < 1 || config.heads % config.keyHeads || config.headSize < 1 ||
       config.width < 1 || config.layers < 1 || config.context < 1) {
     return fail("{0} layers of width {1} with {2} heads of size {3} and {4} heads of keys are not a decoder",

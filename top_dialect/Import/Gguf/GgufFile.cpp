@@ -161,12 +161,13 @@ private:
   llvm::Expected<llvm::json::Value> readArray(StringRef key, int depth) {
     const auto type = cursor.number<uint32_t>();
     const auto count = cursor.number<uint64_t>();
-    if (depth > 4 || count > cursor.left()) {
+    constexpr int kMostDepth = 4;
+    if (depth > kMostDepth || count > cursor.left() || count > elementsLeft) {
       return fail("the array '{0}' states {1} elements, which do not fit into the file: it is damaged or incomplete",
                   llvm::json::fixUTF8(key), count);
     }
+    elementsLeft -= count;
     llvm::json::Array elements;
-    elements.reserve(count);
     for (uint64_t i = 0; i < count && !cursor.isBeyondEnd(); ++i) {
       llvm::Expected<llvm::json::Value> element = readValue(type, key, depth + 1);
       if (!element) {
@@ -237,6 +238,7 @@ private:
 
   llvm::Error truncated() const { return fail("it ends within its metadata: the file is incomplete or damaged"); }
 
+  uint64_t elementsLeft = 1 << 24; ///< of all arrays; they take much more memory than in the file
   static constexpr int64_t kMostElements = int64_t(1) << 40;
 
   ArrayRef<char> bytes;
