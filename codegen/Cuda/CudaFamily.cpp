@@ -12,6 +12,7 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
+#include "top_dialect/IR/SizeUpdates.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopShapeOps.h"
 
@@ -56,7 +57,15 @@ public:
 
   std::vector<UnsupportedOp> survey(func::FuncOp function) const override {
     std::vector<UnsupportedOp> unsupported = kernels::findOpsWithoutKernel(function, "CUDA");
-    function.walk([&](top::BindOp op) { unsupported.push_back({op, "reads a size, which only the host does"}); });
+    const auto computed = top::symbolsSetIn(function.getBody());
+    for (Operation &op : function.getBody().front()) {
+      // The op that reads a size has no result, so nothing would order it before a subnet of the GPU.
+      bool takesComputed = llvm::any_of(
+          kernels::symbolsOf(&op), [&](top::SizeSymbolAttr symbol) { return llvm::is_contained(computed, symbol); });
+      if (isa<top::BindOp>(op) || takesComputed) {
+        unsupported.push_back({&op, "has a size that the run computes, which only the host supports"});
+      }
+    }
     return unsupported;
   }
 
