@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Threading.h"
+#include "llvm/ADT/SetVector.h"
 #include <cstring>
 
 namespace tessera::x86 {
@@ -155,16 +156,19 @@ private:
   static void install(device::BlockMatMulOp op, BlockPackingAttr packing, std::vector<char> packed) {
     OpBuilder builder(op);
     auto type = RankedTensorType::get({packing.bytes()}, builder.getI8Type());
-    Value old[] = {op.getW(), op.getScales(), op.getMins()};
+    llvm::SmallSetVector<Value, 3> old; // scales and mins may be one constant
+    for (Value value : {op.getW(), op.getScales(), op.getMins()}) {
+      if (value) {
+        old.insert(value);
+      }
+    }
     op.getWMutable().assign(top::createConstant(builder, op.getW().getLoc(), type, std::move(packed), "packed_blocks"));
     op.getScalesMutable().clear();
     op.getMinsMutable().clear();
     op.setPackingAttr(packing);
     for (Value value : old) {
-      if (value) {
-        top::releaseWeight(value);
-      }
-      if (value && value.use_empty()) {
+      top::releaseWeight(value);
+      if (value.use_empty()) {
         value.getDefiningOp()->erase();
       }
     }
