@@ -170,6 +170,31 @@ def test_sizes_without_a_bound(made: onnx.GraphProto, names: str, tmp_path: Path
         assert name in failed.stdout + failed.stderr
 
 
+def test_stack_of_a_value_that_grows(tmp_path: Path) -> None:
+    """The stacked value has the size of the carried one, which another pass changes."""
+    body = graph(
+        [
+            node("Add", "i one", "end"),
+            node("Reshape", "end ones", "ends"),
+            node("Slice", "table zeros ends", "part"),
+            node("Add", "s part", "s2"),
+            node("Identity", "s2", "s3"),
+        ],
+        [value("going", [], BOOL), value("s2", ["L"]), value("s3", ["L"])],
+        body_inputs(value("s", ["K"])),
+    )
+    constants = {"one": np.array(1), "ones": np.array([1]), "zeros": np.array([0]), "table": rows(2)[:, 0]}
+    inputs = [value("n", [], INT64), value("go", [], BOOL), value("x", [1])]
+    made = graph(
+        [node("Loop", "n go x", "y all", body=body)], [value("y", None), value("all", None)], inputs, constants
+    )
+    save(tmp_path / "m.onnx", made)
+    flags = ("--model_name", "m", "--model_def", "m.onnx", "--mlir", "m.mlir", "--not_inference", "--dims", "auto")
+    failed = run_tool("model_transform", *flags, cwd=tmp_path)
+    assert failed.returncode == 4
+    assert "it stacks 'all', whose size a pass computes" in failed.stdout + failed.stderr
+
+
 def test_growth_beyond_its_bound(tmp_path: Path) -> None:
     """The error names the dim; the context stays usable."""
     import tessera.runtime as rt

@@ -62,6 +62,7 @@ Dim declarePasses(NodeImporter &n, llvm::StringRef name, PassLimit &limit) {
 void openStacks(NodeImporter &n, LoopOp op, PassLimit &limit) {
   size_t carried = op.getInit().size();
   auto own = symbolsSetIn(op.getBody());
+  own.set_union(symbolsSetBy(op)); // a carried value may have another size in each pass
   bool isCounted = !op.getCond();
   for (auto [i, result] : llvm::enumerate(op.getResults().drop_front(carried))) {
     auto dims = NodeImporter::sizes(result);
