@@ -7,6 +7,8 @@
 #include "top_dialect/IR/TopShapeOps.h"
 #include "top_dialect/Reference/Evaluator.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
 using namespace mlir;
 
 namespace tessera::device {
@@ -103,12 +105,11 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
   }
   absorbCasts(rewriter, function);
   lowerScaledWeights(rewriter, function);
-  // Erase ops that only the lowered contractions read.
+  // Erase ops that only the lowered contractions read, e.g. dequantize ops, lest foldConstants evaluate them.
   SmallVector<Operation *> ops;
   function->walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : llvm::reverse(ops)) {
-    bool moves = isa<top::ReshapeOp, top::SliceOp>(op); // e.g. of weights
-    if ((moves || isa<top::DequantizeOp, top::CastOp>(op)) && op->use_empty()) {
+    if (isOpTriviallyDead(op)) {
       rewriter.eraseOp(op);
     }
   }
