@@ -27,6 +27,9 @@
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 using namespace mlir;
 using namespace tessera::top;
@@ -36,6 +39,8 @@ constexpr size_t kDataAlignment = 64;
 constexpr uint64_t kMaxHeaderBytes = 100u << 20;
 /// Large files are hashed in pieces of this size; at most so many pieces are read ahead.
 constexpr size_t kPieceBytes = 16u << 20, kPiecesAhead = 4;
+/// After so many bytes of dropped tensors, the allocator returns free memory to the system.
+constexpr uint64_t kTrimBytes = 16u << 20;
 
 template <typename... Args>
 llvm::Error fail(const char *format, Args &&...args) {
@@ -275,6 +280,14 @@ WeightStore::Digest WeightStore::digestOf(ArrayRef<char> bytes) {
   return {hash.low64, hash.high64};
 }
 
+/// Returns free memory between allocations to the system. Without it, the allocator keeps most of what dropped tensors
+/// took, because packing replaces weights one by one with others of other sizes.
+static void trimHeap() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 void WeightStore::retain(const llvm::StringSet<> &keys) {
   std::lock_guard<std::mutex> lock(mutex);
   for (auto &item : entries) {
@@ -286,8 +299,13 @@ void WeightStore::retain(const llvm::StringSet<> &keys) {
       releasePages(entry.bytes);
     } else if (entry.owner) {
       entry.digest = digestOf(entry.bytes);
+      droppedBytes += entry.bytes.size();
       entry.bytes = {}, entry.owner.reset();
     }
+  }
+  if (droppedBytes >= kTrimBytes) {
+    droppedBytes = 0;
+    trimHeap();
   }
 }
 

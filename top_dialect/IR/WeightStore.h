@@ -99,6 +99,7 @@ private:
   std::multimap<uint64_t, std::string> byHash;
   llvm::StringMap<unsigned> nextSuffix;
   const void *soleHolder = nullptr;
+  uint64_t droppedBytes = 0; ///< by retain, since it last returned free memory to the system
 };
 
 } // namespace tessera::top
