@@ -54,8 +54,23 @@ typedef struct tessera_tensor_t {
   uint32_t dtype; /* tessera_dtype_t */
   uint32_t rank;
   int64_t shape[TESSERA_CUSTOM_OP_MAX_RANK];
-  uint64_t bytes; /* 0 in |infer| for outputs */
+  uint64_t bytes; /* 0 in |infer| for outputs and for tensors with open sizes */
 } tessera_tensor_t;
+
+/* The operations on sizes that a shape rule can use (tessera_size_add, ...). */
+typedef enum tessera_size_op_t {
+  TESSERA_SIZE_ADD,
+  TESSERA_SIZE_SUB,
+  TESSERA_SIZE_MUL,
+  TESSERA_SIZE_FLOOR_DIV, /* rounded down */
+  TESSERA_SIZE_CEIL_DIV,  /* rounded up */
+  TESSERA_SIZE_MOD,
+  TESSERA_SIZE_MIN,
+  TESSERA_SIZE_MAX
+} tessera_size_op_t;
+
+/* The result of an operation on sizes that overflows, or divides by what may be 0. */
+#define TESSERA_NO_SIZE INT64_MIN
 
 /* One call of an operator. The memory of different tensors does not overlap. */
 typedef struct tessera_custom_call_t {
@@ -68,10 +83,14 @@ typedef struct tessera_custom_call_t {
   uint32_t output_count;
   char *message;       /* place for a sentence that says why the call failed; "" at first */
   size_t message_size; /* bytes of |message|, including the terminating 0 */
+  /* In |infer|: called by tessera_size_add etc. with a tessera_size_op_t. */
+  int64_t (*combine_sizes)(const struct tessera_custom_call_t *call, uint32_t op, int64_t a, int64_t b);
+  void *sizes; /* belongs to the caller */
 } tessera_custom_call_t;
 
 enum {
-  TESSERA_CUSTOM_OP_SERIAL = 1 /* |run| is not thread-safe: the runtime calls it on one thread at a time */
+  TESSERA_CUSTOM_OP_SERIAL = 1,    /* |run| is not thread-safe: the runtime calls it on one thread at a time */
+  TESSERA_CUSTOM_OP_OPEN_SIZES = 2 /* |infer| accepts open sizes */
 };
 
 /* An operator. The strings and functions must stay valid until the process ends. */
@@ -81,8 +100,14 @@ typedef struct tessera_custom_op_t {
   const char *domain;   /* of the ONNX operator, e.g. "com.example" */
   const char *name;     /* op_type of the ONNX operator */
   void *user;           /* passed to the functions */
-  /* The shape rule: sets dtype, rank and shape of every output from those of the inputs. Sizes are numbers. Returns 0,
-   * or another value if the operator does not take these inputs. May be called by several threads at once. */
+  /* The shape rule: sets dtype, rank and shape of every output from those of the inputs. Returns 0, or another value if
+   * the operator does not take these inputs. May be called by several threads at once.
+   *
+   * Sizes are numbers, unless |flags| has TESSERA_CUSTOM_OP_OPEN_SIZES. Then the compiler may also pass open sizes,
+   * which are known at run time only. An open size has a value for which tessera_is_open returns 1. A rule can copy it,
+   * compute with it by tessera_size_add etc., and compare it: equal values are equal sizes, different values may be
+   * equal. The runtime calls the rule again with the numbers of each run; the results must be those of the expressions.
+   */
   int (*infer)(void *user, tessera_custom_call_t *call);
   /* The computation: writes every byte of the outputs. Returns 0 on success. May be called by several threads at once
    * unless |flags| says otherwise. */
@@ -92,6 +117,44 @@ typedef struct tessera_custom_op_t {
 
 /* The type of the function that a library exports as "tessera_custom_ops". */
 typedef const tessera_custom_op_t *const *(*tessera_custom_ops_t)(void);
+
+/*===- Sizes ----------------------------------------------------------------===*/
+
+/* Returns 1 if |size| is known at run time only, otherwise 0. */
+static inline int tessera_is_open(int64_t size) { return size < -((int64_t)1 << 62); }
+
+/* Combines two sizes, numbers (also negative ones) or open sizes. Returns a number if both are numbers. Shape rules
+ * call the functions below. */
+static inline int64_t tessera_combine_sizes(const tessera_custom_call_t *call, tessera_size_op_t op, int64_t a,
+                                            int64_t b) {
+  const int is_known = call->struct_size > offsetof(tessera_custom_call_t, sizes);
+  return is_known && call->combine_sizes ? call->combine_sizes(call, (uint32_t)op, a, b) : TESSERA_NO_SIZE;
+}
+
+static inline int64_t tessera_size_add(const tessera_custom_call_t *call, int64_t a, int64_t b) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_ADD, a, b);
+}
+static inline int64_t tessera_size_sub(const tessera_custom_call_t *call, int64_t a, int64_t b) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_SUB, a, b);
+}
+static inline int64_t tessera_size_mul(const tessera_custom_call_t *call, int64_t a, int64_t b) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_MUL, a, b);
+}
+static inline int64_t tessera_size_floor_div(const tessera_custom_call_t *call, int64_t a, int64_t b) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_FLOOR_DIV, a, b);
+}
+static inline int64_t tessera_size_ceil_div(const tessera_custom_call_t *call, int64_t a, int64_t b) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_CEIL_DIV, a, b);
+}
+static inline int64_t tessera_size_mod(const tessera_custom_call_t *call, int64_t a, int64_t b) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_MOD, a, b);
+}
+static inline int64_t tessera_size_min(const tessera_custom_call_t *call, int64_t a, int64_t b) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_MIN, a, b);
+}
+static inline int64_t tessera_size_max(const tessera_custom_call_t *call, int64_t a, int64_t b) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_MAX, a, b);
+}
 
 /*===- Helpers --------------------------------------------------------------===*/
 

@@ -2,6 +2,7 @@
 //===- CustomOps.cpp - The custom operators of a process ------------------===//
 #include "bmodel/custom_ops.h"
 
+#include "bmodel/dim_terms.h"
 #include "bmodel/tensor_layout.h"
 
 #include <cstring>
@@ -12,6 +13,10 @@ using namespace bmodel;
 
 static_assert(TESSERA_BOOL == int(DType::Bool) && TESSERA_I64 == int(DType::I64) && TESSERA_F64 == int(DType::F64),
               "tessera_custom_op.h numbers the element types as the file does");
+static_assert(int(DimOp::Add) + TESSERA_SIZE_FLOOR_DIV == int(DimOp::FloorDiv) &&
+                  int(DimOp::Add) + TESSERA_SIZE_MOD == int(DimOp::Mod) &&
+                  int(DimOp::Add) + TESSERA_SIZE_MAX == int(DimOp::MAX),
+              "tessera_custom_op.h lists the operations on sizes in the order of the file");
 
 class bmodel::CustomOp {
 public:
@@ -52,6 +57,25 @@ CustomOp *find(const char *domain, const char *name) {
     }
   }
   return nullptr;
+}
+
+/// Computes |a| op |b| for a shape rule that is applied to numbers.
+int64_t combineNumbers(const tessera_custom_call_t *, uint32_t op, int64_t a, int64_t b) {
+  if (op > TESSERA_SIZE_MAX || tessera_is_open(a) || tessera_is_open(b)) {
+    return TESSERA_NO_SIZE;
+  }
+  const DimTerm terms[] = {{a, DimOp::Const}, {b, DimOp::Const}, {0, DimOp(uint32_t(DimOp::Add) + op)}};
+  int64_t result;
+  return evaluate(DimExpression(terms, 3), nullptr, result) ? result : TESSERA_NO_SIZE;
+}
+
+bool isOpen(const tessera_tensor_t &tensor) {
+  for (uint32_t i = 0; i < tensor.rank; ++i) {
+    if (tessera_is_open(tensor.shape[i])) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// Calls a function of the operator; on failure, reports its message. |what| completes "failed to ".
@@ -122,7 +146,11 @@ const CustomOp *bmodel::findCustomOp(const char *domain, const char *name) {
   return find(domain, name);
 }
 
+bool bmodel::acceptsOpenSizes(const CustomOp &op) { return op.def.flags & TESSERA_CUSTOM_OP_OPEN_SIZES; }
+
 bool bmodel::inferCustomOp(const CustomOp &op, tessera_custom_call_t args, Status &status) {
+  const bool takesOpen = args.combine_sizes;
+  args.combine_sizes = takesOpen ? args.combine_sizes : combineNumbers;
   for (uint32_t i = 0; i < args.output_count; ++i) {
     args.outputs[i] = {};
     args.outputs[i].dtype = UINT32_MAX; // a rule that forgets an output is an error
@@ -132,8 +160,10 @@ bool bmodel::inferCustomOp(const CustomOp &op, tessera_custom_call_t args, Statu
   }
   for (uint32_t i = 0; i < args.output_count; ++i) {
     tessera_tensor_t &output = args.outputs[i];
+    output.bytes = 0;
     if (output.dtype > uint32_t(DType::MAX) || output.rank > TESSERA_CUSTOM_OP_MAX_RANK ||
-        !storedBytes(DType(output.dtype), output.shape, output.rank, LayoutKind::RowMajor, 0, 0, output.bytes)) {
+        !((takesOpen && isOpen(output)) ||
+          storedBytes(DType(output.dtype), output.shape, output.rank, LayoutKind::RowMajor, 0, 0, output.bytes))) {
       return BMODEL_FAIL(status, Unsupported,
                          "the shape rule of custom operator '%.60s::%.60s' gives output %u no valid type and shape",
                          op.def.domain, op.def.name, i);

@@ -61,9 +61,9 @@ bool Validator::customLaunch(const SubnetDef &net, const LaunchDef &def, const K
   }
   for (uint32_t i = 0; i < total; ++i) {
     const TensorDef &tensor = *current->tensors()->Get(def.args()->Get(i));
-    if (tensor.layout() != LayoutKind::RowMajor || isSymbolic(tensor)) {
-      return FAIL("tensor '%.60s' of custom operator '%.80s' is not row-major or its size is not a constant",
-                  tensor.name()->c_str(), kernel.symbol()->c_str());
+    if (tensor.layout() != LayoutKind::RowMajor) {
+      return FAIL("tensor '%.60s' of custom operator '%.80s' is not row-major", tensor.name()->c_str(),
+                  kernel.symbol()->c_str());
     }
     if (i >= inputs && !writableSlot(def.args()->Get(i), "output")) {
       return false;

@@ -128,6 +128,87 @@ TEST(CustomOps, RejectsOddCalls) {
   }
 }
 
+/// Sets n and w of a SizedCustomModel and runs it. Returns z, or an empty vector and |message|.
+std::vector<float> runSized(bmrt::Net &net, int64_t n, int64_t w, std::string &message) {
+  const int64_t x[] = {n, w}, total = n + w / 3, *shapes[] = {x, &total};
+  const uint32_t ranks[] = {2, 1};
+  bmrt::check(bmrt_context_set_input_shapes, net.get(), shapes, ranks, 2u);
+  const std::vector<float> xs = someInput(size_t(n * w)), ts = someInput(size_t(total));
+  net.setInput("x", xs.data(), xs.size() * 4);
+  net.setInput("t", ts.data(), ts.size() * 4);
+  message = messageOf([&] { net.run(); });
+  const float *z = message.empty() ? net.output<float>("z") : nullptr;
+  return z ? std::vector<float>(z, z + n * ((w + 1) / 2)) : std::vector<float>();
+}
+
+TEST(CustomOps, SeesTheSizesOfEachRun) {
+  registerBlend();
+  SizedCustomModel model;
+  bmrt::Net net(openWritten(model, "custom-sized.bmodel"), {});
+  std::string message;
+  for (const auto [n, w] : {std::pair{17, 33}, {1, 3}, {0, 9}, {13, 21}, {17, 33}, {5, 0}}) {
+    std::vector<float> expected = sizedResult(someInput(size_t(n * w)), someInput(size_t(n + w / 3)), n, w);
+    for (float &each : expected) {
+      each += 0.5f * each;
+    }
+    EXPECT_EQ(runSized(net, n, w, message), expected) << n << " x " << w;
+    EXPECT_EQ(message, "");
+  }
+}
+
+/// As test::Blend, but its rule gives one column too many to results of 5 rows.
+int inferOdd(void *user, tessera_custom_call_t *call) {
+  const int code = inferBlend(user, call);
+  if (code == 0) {
+    call->outputs[0].shape[1] = tessera_size_add(call, call->inputs[0].shape[1], call->inputs[0].shape[0] == 5);
+  }
+  return code;
+}
+
+TEST(CustomOps, RejectsSizesWithWhichTheShapeRuleDisagrees) {
+  tessera_custom_op_t op = blendOp();
+  op.name = "OddBlend", op.infer = inferOdd;
+  bmrt::registerCustomOp(op);
+  SizedCustomModel model;
+  model.subnet().kernels.back()->custom->name = "OddBlend";
+  bmrt::Net net(openWritten(model, "custom-odd.bmodel"), {});
+  std::string message;
+  for (int round = 0; round < 2; ++round) { // the context stays usable, and a second run fails, too
+    EXPECT_EQ(runSized(net, 4, 9, message).size(), 20u);
+    for (int again = 0; again < 2; ++again) {
+      runSized(net, 5, 9, message);
+      EXPECT_NE(
+          message.find("node 'Blend_0': the shape rule of custom operator 'test::OddBlend' does not give output 0 "
+                       "the type and shape that the file has, f32 5x5, but f32 5x6"),
+          std::string::npos)
+          << message;
+    }
+  }
+}
+
+TEST(CustomOps, ComputesWithSizes) {
+  static int64_t seen[9];
+  tessera_custom_op_t op = blendOp();
+  op.name = "Sizes";
+  op.infer = [](void *user, tessera_custom_call_t *call) {
+    seen[0] = tessera_size_add(call, 7, -9), seen[1] = tessera_size_sub(call, 7, 9);
+    seen[2] = tessera_size_mul(call, 7, -9), seen[3] = tessera_size_floor_div(call, -7, 2);
+    seen[4] = tessera_size_ceil_div(call, -7, 2), seen[5] = tessera_size_mod(call, -7, 4);
+    seen[6] = tessera_size_min(call, 7, 9), seen[7] = tessera_size_max(call, 7, 9);
+    seen[8] = tessera_size_floor_div(call, 7, 0);
+    return inferBlend(user, call);
+  };
+  bmrt::registerCustomOp(op);
+  CustomModel test("Sizes");
+  EXPECT_EQ(rejectionOf(test), "");
+  EXPECT_EQ(std::vector<int64_t>(seen, seen + 9),
+            (std::vector<int64_t>{-2, -2, -63, -4, -3, 1, 7, 9, TESSERA_NO_SIZE}));
+  tessera_custom_call_t old = {}; // of a runtime that does not know open sizes
+  old.struct_size = offsetof(tessera_custom_call_t, combine_sizes);
+  EXPECT_EQ(tessera_size_add(&old, 7, 9), TESSERA_NO_SIZE);
+  EXPECT_TRUE(tessera_is_open(TESSERA_NO_SIZE) && !tessera_is_open(-1) && !tessera_is_open(INT64_MAX));
+}
+
 TEST(CustomOps, HelpersReadAttributes) {
   tessera_custom_call_t call = {};
   call.attributes = R"({"list":[1,{"scale":9}],"text":"\\\"}\",\"scale\":8","scale":-2.5e1,"z":3})";

@@ -7,6 +7,8 @@
 // dynamic.bmodel      y[i] = x[i] + N, x and y f32 [N], N in 1..64
 // sized.bmodel        y[n, ceil(w/2)] from x[n, w] and t[n + w/3] (SizedModel.h), with kernel contracts
 // data_sized.bmodel   the same and p[c, ceil(w/2)], c read from an input (DataSizedModel.h)
+// custom.bmodel       y = relu(x + w / 2), the sum by a custom operator (CustomModel.h)
+// custom_sized.bmodel sized, z by a custom operator (CustomModel.h)
 // stages.bmodel       add_relu, with a second stage for x and y f32 2x256 that uses the first of its weights
 // contract.bmodel     add_relu with kernel contracts
 // control.bmodel      contract, followed by a loop with calls: its trip count is the first int64 of x, at most 5;
@@ -286,6 +288,7 @@ int main(int argc, char **argv) {
       stages(kernelCode(), 1024), contract(contractCode(), 1024), control(contractCode(), 1024);
   bmrt::cts::Endless endless;
   bmrt::cts::CustomModel custom;
+  bmrt::cts::SizedCustomModel customSized;
   SizedModel sized;
   DataSizedModel dataSized;
   AddReluOn abacus("abacus"), abacusAndHost("abacus");
@@ -299,6 +302,7 @@ int main(int argc, char **argv) {
          write(contract, folder + "/contract.bmodel") || write(control, folder + "/control.bmodel") ||
          write(endless, folder + "/endless.bmodel") || write(sized, folder + "/sized.bmodel") ||
          write(dataSized, folder + "/data_sized.bmodel") || write(custom, folder + "/custom.bmodel") ||
-         writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel") ||
-         write(abacus, folder + "/abacus.bmodel") || write(abacusAndHost, folder + "/abacus_host.bmodel");
+         write(customSized, folder + "/custom_sized.bmodel") || writeNpu(folder + "/npu_add.bmodel") ||
+         writeMixed(folder + "/npu_mixed.bmodel") || write(abacus, folder + "/abacus.bmodel") ||
+         write(abacusAndHost, folder + "/abacus_host.bmodel");
 }

@@ -33,15 +33,73 @@ public:
   char *const data;
 };
 
-std::optional<tessera_tensor_t> describe(RankedTensorType type) {
+/// The open sizes of one call of a shape rule. The rule sees each as a number far from all sizes and from each other,
+/// so that an open size with which it computes by itself is most likely none.
+class OpenSizes {
+public:
+  /// Returns the value that stands for |size|; the same for equal sizes.
+  int64_t encode(Dim size) {
+    if (!size.isSymbolic()) {
+      return size.isKnown() ? size.value() : TESSERA_NO_SIZE;
+    }
+    auto known = llvm::find(sizes, size.expression());
+    int64_t index = known - sizes.begin();
+    if (known == sizes.end()) {
+      sizes.push_back(size.expression());
+    }
+    return kFirst - kDistance * index;
+  }
+
+  /// Returns an unknown size for a value that encode() has not returned.
+  Dim decode(int64_t value) const {
+    if (!tessera_is_open(value)) {
+      return value;
+    }
+    bool isCode =
+        value <= kFirst && (kFirst - value) % kDistance == 0 && size_t((kFirst - value) / kDistance) < sizes.size();
+    return isCode ? Dim(sizes[size_t((kFirst - value) / kDistance)]) : Dim(ShapedType::kDynamic);
+  }
+
+  int64_t combine(uint32_t op, int64_t first, int64_t second) {
+    Dim a = decode(first), b = decode(second);
+    switch (op) {
+    case TESSERA_SIZE_ADD:
+      return encode(a + b);
+    case TESSERA_SIZE_SUB:
+      return encode(a - b);
+    case TESSERA_SIZE_MUL:
+      return encode(a * b);
+    case TESSERA_SIZE_FLOOR_DIV:
+      return encode(floorDiv(a, b));
+    case TESSERA_SIZE_CEIL_DIV:
+      return encode(ceilDiv(a, b));
+    case TESSERA_SIZE_MOD:
+      return encode(mod(a, b));
+    case TESSERA_SIZE_MIN:
+      return encode(min(a, b));
+    case TESSERA_SIZE_MAX:
+      return encode(max(a, b));
+    default:
+      return TESSERA_NO_SIZE;
+    }
+  }
+
+private:
+  static constexpr int64_t kDistance = int64_t(1) << 24, kFirst = -(int64_t(1) << 62) - kDistance;
+  SmallVector<top::SizeAttr> sizes;
+};
+
+std::optional<tessera_tensor_t> describe(RankedTensorType type, OpenSizes &sizes) {
   std::optional<bmodel::DType> dtype = codegen::dtypeOf(type.getElementType());
-  if (!dtype || type.getRank() > TESSERA_CUSTOM_OP_MAX_RANK) {
+  Shape shape = type;
+  if (!dtype || type.getRank() > TESSERA_CUSTOM_OP_MAX_RANK || !shape.isDetermined()) {
     return std::nullopt;
   }
   tessera_tensor_t tensor = {};
   tensor.dtype = uint32_t(*dtype), tensor.rank = uint32_t(type.getRank());
-  llvm::copy(Shape(type).values(), tensor.shape);
-  bool fits = bmodel::storedBytes(*dtype, tensor.shape, tensor.rank, bmodel::LayoutKind::RowMajor, 0, 0, tensor.bytes);
+  llvm::transform(shape.dims(), tensor.shape, [&](Dim size) { return sizes.encode(size); });
+  bool fits = !shape.isKnown() ||
+              bmodel::storedBytes(*dtype, tensor.shape, tensor.rank, bmodel::LayoutKind::RowMajor, 0, 0, tensor.bytes);
   return fits ? std::optional(tensor) : std::nullopt;
 }
 
@@ -58,19 +116,34 @@ Type elementOf(bmodel::DType dtype, MLIRContext *context) {
   llvm_unreachable("every element type of the format is in the list");
 }
 
+/// Returns the type of an output that a shape rule has set.
+llvm::Expected<RankedTensorType> typeOf(const tessera_tensor_t &tensor, const OpenSizes &sizes, MLIRContext *context) {
+  SmallVector<Dim> shape;
+  for (int64_t size : ArrayRef(tensor.shape, tensor.rank)) {
+    shape.push_back(sizes.decode(size));
+    if (shape.back().isUnknown() || maxOf(shape.back()) < 0) {
+      return llvm::createStringError("the shape rule of a custom operator gives an output a size that is neither a "
+                                     "number nor a result of tessera_size_add and the like; these fail if a size may "
+                                     "overflow or a divisor may be 0");
+    }
+  }
+  return tensorType(shape, elementOf(bmodel::DType(tensor.dtype), context));
+}
+
 llvm::Error errorOf(const bmodel::Status &status) { return llvm::createStringError(status.message); }
 
 /// The tensors and the text of one call.
 struct Arguments {
   std::vector<tessera_tensor_t> tensors;
   std::string attributes;
+  OpenSizes sizes;
 
   /// Describes a call whose |inputs| are the first tensors; |types| are those of all known tensors.
   static llvm::Expected<Arguments> create(const top::CustomCall &call, ArrayRef<RankedTensorType> types) {
     Arguments result;
     result.attributes = call.attributes.str();
     for (RankedTensorType type : types) {
-      std::optional<tessera_tensor_t> tensor = describe(type);
+      std::optional<tessera_tensor_t> tensor = describe(type, result.sizes);
       if (!tensor) {
         std::string text;
         llvm::raw_string_ostream(text) << "a custom operator cannot take a tensor of type " << type;
@@ -90,9 +163,16 @@ struct Arguments {
   }
 };
 
+int64_t combineSizes(const tessera_custom_call_t *call, uint32_t op, int64_t a, int64_t b) {
+  return static_cast<OpenSizes *>(call->sizes)->combine(op, a, b);
+}
+
 class LoadedOperators final : public top::CustomOperators {
 public:
   bool contains(StringRef domain, StringRef name) const override { return find(domain, name); }
+  bool acceptsOpenSizes(StringRef domain, StringRef name) const override {
+    return bmodel::acceptsOpenSizes(*find(domain, name));
+  }
 
   llvm::Expected<SmallVector<RankedTensorType>> infer(const top::CustomCall &call, ArrayRef<RankedTensorType> inputs,
                                                       unsigned outputs) const override {
@@ -100,18 +180,28 @@ public:
     if (!arguments) {
       return arguments.takeError();
     }
-    arguments->tensors.resize(inputs.size() + outputs);
-    bmodel::Status status;
-    if (!bmodel::inferCustomOp(*find(call.domain, call.name), arguments->callWith(call, inputs.size()), status)) {
-      return errorOf(status);
-    }
     if (inputs.empty()) {
       return llvm::createStringError("a custom operator needs an input");
     }
+    const bmodel::CustomOp &op = *find(call.domain, call.name);
+    bool isOpen = !llvm::all_of(inputs, [](RankedTensorType type) { return Shape(type).isKnown(); });
+    if (isOpen && !bmodel::acceptsOpenSizes(op)) {
+      return llvm::createStringError("the shape rule of '" + call.domain + "::" + call.name + "' takes numbers only");
+    }
+    arguments->tensors.resize(inputs.size() + outputs);
+    tessera_custom_call_t described = arguments->callWith(call, inputs.size());
+    described.combine_sizes = combineSizes, described.sizes = &arguments->sizes;
+    bmodel::Status status;
+    if (!bmodel::inferCustomOp(op, described, status)) {
+      return errorOf(status);
+    }
     SmallVector<RankedTensorType> types;
-    for (const tessera_tensor_t &output : ArrayRef(arguments->tensors).drop_front(inputs.size())) {
-      types.push_back(RankedTensorType::get(ArrayRef(output.shape, output.rank),
-                                            elementOf(bmodel::DType(output.dtype), inputs.front().getContext())));
+    for (const tessera_tensor_t &output : ArrayRef(described.outputs, outputs)) {
+      llvm::Expected<RankedTensorType> type = typeOf(output, arguments->sizes, inputs.front().getContext());
+      if (!type) {
+        return type.takeError();
+      }
+      types.push_back(*type);
     }
     return types;
   }
@@ -119,7 +209,11 @@ public:
   llvm::Error run(const top::CustomCall &call, ArrayRef<const top::HostTensor *> inputs,
                   MutableArrayRef<top::HostTensor> outputs) const override {
     auto types = llvm::map_to_vector(inputs, [](const top::HostTensor *input) { return input->getType(); });
-    llvm::append_range(types, llvm::map_range(outputs, [](const top::HostTensor &each) { return each.getType(); }));
+    auto expected = llvm::map_to_vector(outputs, [](const top::HostTensor &each) { return each.getType(); });
+    if (llvm::Error error = checkTypes(call, types, expected)) {
+      return error;
+    }
+    llvm::append_range(types, expected);
     llvm::Expected<Arguments> arguments = Arguments::create(call, types);
     if (!arguments) {
       return arguments.takeError();
@@ -142,6 +236,24 @@ public:
   }
 
 private:
+  /// Checks that the shape rule gives |outputs| for |inputs|.
+  llvm::Error checkTypes(const top::CustomCall &call, ArrayRef<RankedTensorType> inputs,
+                         ArrayRef<RankedTensorType> outputs) const {
+    auto given = infer(call, inputs, unsigned(outputs.size()));
+    if (!given) {
+      return given.takeError();
+    }
+    for (auto [type, expected] : llvm::zip_equal(*given, outputs)) {
+      if (type != expected) {
+        std::string text;
+        llvm::raw_string_ostream(text) << "the shape rule of '" << call.domain << "::" << call.name << "' gives "
+                                       << type << ", but its expressions of open sizes give " << expected;
+        return llvm::createStringError(text);
+      }
+    }
+    return llvm::Error::success();
+  }
+
   static const bmodel::CustomOp *find(StringRef domain, StringRef name) {
     return bmodel::findCustomOp(domain.str().c_str(), name.str().c_str());
   }

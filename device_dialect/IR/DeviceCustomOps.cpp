@@ -14,8 +14,9 @@ namespace tessera::device {
 
 LogicalResult CustomOp::verify() {
   for (Type type : llvm::concat<Type>(llvm::to_vector(getOperandTypes()), llvm::to_vector(getResultTypes()))) {
-    if (!Shape(cast<RankedTensorType>(type)).isKnown()) { // custom_c1
-      return emitOpError() << "has a tensor of type " << type << ", allowed are sizes that are numbers (custom_c1)";
+    if (!Shape(cast<RankedTensorType>(type)).isDetermined()) { // custom_c1
+      return emitOpError() << "has a tensor of type " << type
+                           << ", allowed are sizes that are numbers or expressions (custom_c1)";
     }
   }
   return success();

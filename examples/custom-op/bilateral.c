@@ -64,6 +64,7 @@ static const tessera_custom_op_t bilateral = {
     .name = "Bilateral",
     .infer = infer,
     .run = run,
+    .flags = TESSERA_CUSTOM_OP_OPEN_SIZES, /* |infer| only copies sizes */
 };
 
 TESSERA_CUSTOM_OP_EXPORT const tessera_custom_op_t *const *tessera_custom_ops(void) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators for test_custom_ops.py. ABI: the version that the library states. RANK: the rank that Describe gives its
- * second output, normally 1. */
+ * second output, normally 1. ODD: a length of x for which the shape rule of Frames disagrees with itself. BY_HAND: how
+ * its rule computes with an open size as if it were a number, e.g. + 1. */
 #include <stdio.h>
 #include <tessera_custom_op.h>
 
@@ -46,7 +47,64 @@ static const tessera_custom_op_t describe = {.abi = ABI,
                                              .run = run,
                                              .flags = TESSERA_CUSTOM_OP_SERIAL};
 
+/* Frames: f32 x [b, n] -> f32 [b, f, width], the f windows of x that begin at multiples of `step`, and i64 [b * f], the
+ * numbers of their first elements. */
+static int infer_frames(void *user, tessera_custom_call_t *call) {
+  (void)user;
+  const tessera_tensor_t *x = &call->inputs[0];
+  const int64_t width = (int64_t)tessera_number_attribute(call, "width", 4);
+  const int64_t step = (int64_t)tessera_number_attribute(call, "step", 3);
+  if (call->input_count != 1 || call->output_count != 2 || x->dtype != TESSERA_F32 || x->rank != 2) {
+    snprintf(call->message, call->message_size, "x is not an f32 matrix");
+    return 1;
+  }
+#ifdef BY_HAND
+  const int64_t frames = x->shape[1] BY_HAND;
+  (void)width, (void)step;
+#else
+  int64_t frames = tessera_size_floor_div(call, tessera_size_sub(call, x->shape[1], width), step);
+  frames = tessera_size_max(call, tessera_size_add(call, frames, 1), 0);
+#endif
+#ifdef ODD
+  frames += x->shape[1] == ODD;
+#endif
+  call->outputs[0].dtype = TESSERA_F32;
+  call->outputs[0].rank = 3;
+  call->outputs[0].shape[0] = x->shape[0];
+  call->outputs[0].shape[1] = frames;
+  call->outputs[0].shape[2] = width;
+  call->outputs[1].dtype = TESSERA_I64;
+  call->outputs[1].rank = 1;
+  call->outputs[1].shape[0] = tessera_size_mul(call, x->shape[0], frames);
+  return 0;
+}
+
+static int run_frames(void *user, tessera_custom_call_t *call) {
+  (void)user;
+  const tessera_tensor_t *x = &call->inputs[0], *y = &call->outputs[0];
+  const int64_t step = (int64_t)tessera_number_attribute(call, "step", 3);
+  const int64_t n = x->shape[1], frames = y->shape[1], width = y->shape[2];
+  if (x->bytes != (uint64_t)(x->shape[0] * n) * 4 || y->bytes != (uint64_t)(y->shape[0] * frames * width) * 4) {
+    snprintf(call->message, call->message_size, "the bytes are not those of the shape");
+    return 1;
+  }
+  for (int64_t i = 0; i < x->shape[0] * frames; ++i) {
+    const int64_t first = i / frames * n + i % frames * step;
+    memcpy((float *)y->data + i * width, (const float *)x->data + first, (size_t)width * 4);
+    ((int64_t *)call->outputs[1].data)[i] = first;
+  }
+  return 0;
+}
+
+static const tessera_custom_op_t frames = {.abi = ABI,
+                                           .struct_size = sizeof(tessera_custom_op_t),
+                                           .domain = "test",
+                                           .name = "Frames",
+                                           .infer = infer_frames,
+                                           .run = run_frames,
+                                           .flags = TESSERA_CUSTOM_OP_OPEN_SIZES};
+
 TESSERA_CUSTOM_OP_EXPORT const tessera_custom_op_t *const *tessera_custom_ops(void) {
-  static const tessera_custom_op_t *const list[] = {&describe, NULL};
+  static const tessera_custom_op_t *const list[] = {&describe, &frames, NULL};
   return list;
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 import pytest
@@ -126,13 +126,111 @@ def test_an_attribute_that_json_cannot_hold_is_named(tmp_path: Path) -> None:
     assert result.returncode == 4 and "attribute 'table'" in result.stderr and "pass tensors as inputs" in result.stderr
 
 
-def test_open_sizes_are_rejected_with_advice(tmp_path: Path) -> None:
+def test_open_sizes_of_a_rule_for_numbers_are_rejected_with_advice(tmp_path: Path) -> None:
     model = onnx.load(network(tmp_path / "net.onnx"))
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
     onnx.save(model, tmp_path / "net.onnx")
     result = transform(tmp_path / "net.onnx", "--custom_ops", library(tmp_path), "--dims", "batch=1..4")
     assert result.returncode == 4
-    assert "describer" in result.stderr and "input 0, tensor 'r'" in result.stderr and "--input_shapes" in result.stderr
+    for part in ("describer", "input 0, tensor 'r'", "--input_shapes", "TESSERA_CUSTOM_OP_OPEN_SIZES"):
+        assert part in result.stderr
+
+
+def framing(path: Path, **attributes: Any) -> Path:
+    """Writes a network with test::Frames between a Relu and a sum over each frame; its sizes are open."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"], "first"),
+        helper.make_node("Frames", ["r"], ["frames", "at"], "framer", domain="test", **attributes),
+        helper.make_node("ReduceSum", ["frames", "axis"], ["y"], "last", keepdims=0),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "n"])],
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, None),
+            helper.make_tensor_value_info("frames", TensorProto.FLOAT, None),
+            helper.make_tensor_value_info("at", TensorProto.INT64, None),
+        ],
+        [numpy_helper.from_array(np.array([2]), "axis")],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("test", 2)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+def framed(x: "np.ndarray[Any, Any]") -> dict[str, "np.ndarray[Any, Any]"]:
+    batch, n = x.shape
+    starts = np.arange(0, n - 3, 3)
+    frames = np.stack([np.maximum(x, 0)[:, s : s + 4] for s in starts], 1) if len(starts) else np.zeros((batch, 0, 4))
+    at = (np.arange(batch)[:, None] * n + starts).reshape(-1)
+    return {"y": frames.sum(2), "frames": frames, "at": at}
+
+
+# Operators stay registered until a process ends, so each library has its own. Prints one error per line, "" for none.
+RUN_ALL = """
+import sys
+import numpy as np
+import tessera.runtime as rt
+folder, library = sys.argv[1:]
+net = rt.load(folder + "/net.bmodel", custom_ops=[library]).net()
+results = {}
+for key, x in np.load(folder + "/in.npz").items():
+    try:
+        results.update({f"{key} {name}": np.array(y) for name, y in net({"x": x}).items()})
+        print()
+    except rt.Error as error:
+        print(error)
+np.savez(folder + "/out.npz", **results)
+"""
+
+
+def check_runs(folder: Path, ops: Path, shapes: Sequence[Sequence[int]], errors: Sequence[str]) -> None:
+    """Runs the network of framing() with inputs of these shapes in one context. Each error is part of a message; "" if
+    the results must be right."""
+    random = np.random.default_rng(1)
+    inputs = {str(i): random.integers(-8, 8, shape).astype(np.float32) for i, shape in enumerate(shapes)}
+    np.savez(folder / "in.npz", **inputs)
+    lines = check(run_tool("tessera-python", "-c", RUN_ALL, folder, ops)).splitlines()
+    with np.load(folder / "out.npz") as out:
+        for (key, x), line, error in zip(inputs.items(), lines, errors, strict=True):
+            assert error in line and bool(error) == bool(line), line
+            for name, expected in framed(x).items():
+                assert error or np.array_equal(out[f"{key} {name}"], expected), (x.shape, name)
+
+
+SIZES = [(1, 4), (3, 17), (4, 40), (2, 6), (3, 17), (1, 3)]
+
+
+@pytest.mark.parametrize("chip, flags", [("x86", ()), ("npu-base", ("--buckets", "n=16,40,batch=4"))])
+def test_open_sizes(tmp_path: Path, chip: str, flags: Sequence[str]) -> None:
+    ops = library(tmp_path)
+    check(transform(framing(tmp_path / "net.onnx"), "--custom_ops", ops, "--dims", "batch=1..4,n=3..40"))
+    check(deploy(tmp_path, "--custom_ops", ops, "--chip", chip, *flags))
+    check_runs(tmp_path, ops, SIZES, [""] * len(SIZES))
+    check(run_tool("tessera-opt", tmp_path / "net_top.mlir", "--top-bind-dims=dims=batch=2,n=10"))
+
+
+def test_known_sizes_of_a_rule_with_expressions(tmp_path: Path) -> None:
+    ops = library(tmp_path)
+    check(transform(framing(tmp_path / "net.onnx"), "--custom_ops", ops, "--input_shapes", "[[2,10]]"))
+    check(deploy(tmp_path, "--custom_ops", ops))
+    check_runs(tmp_path, ops, [(2, 10)], [""])
+
+
+def test_a_rule_that_disagrees_at_a_size(tmp_path: Path) -> None:
+    ops = library(tmp_path, "-DODD=17")
+    check(transform(framing(tmp_path / "net.onnx"), "--custom_ops", ops, "--dims", "batch=1..4,n=3..40"))
+    check(deploy(tmp_path, "--custom_ops", ops))
+    error = "'framer': the shape rule of custom operator 'test::Frames' does not give output 0"
+    check_runs(tmp_path, ops, [(2, 16), (2, 17), (2, 17), (2, 18)], ["", error, error, ""])
+
+
+@pytest.mark.parametrize("operation", ["+ 1", "/ 3"])
+def test_a_rule_that_computes_with_open_sizes_itself(tmp_path: Path, operation: str) -> None:
+    ops = library(tmp_path, f"-DBY_HAND={operation}")
+    result = transform(framing(tmp_path / "net.onnx"), "--custom_ops", ops, "--dims", "batch=1..4,n=3..40")
+    assert result.returncode == 1 and "framer" in result.stderr and "tessera_size_add" in result.stderr
 
 
 def test_errors_at_load_and_in_a_run(tmp_path: Path) -> None:

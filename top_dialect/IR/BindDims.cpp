@@ -3,6 +3,7 @@
 #include "top_dialect/IR/BindDims.h"
 
 #include "top_dialect/IR/SymbolicLists.h"
+#include "top_dialect/IR/TopCustomOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopOps.h"
 
@@ -42,6 +43,11 @@ static void replaceInLists(Operation *op, Replace replace) {
   }
   if (auto slice = dyn_cast<SliceOp>(op); slice && op->hasAttr(kStartDimsAttr)) {
     slice.setStartsAttr(replaceInList(op, kStartDimsAttr, slice.getStartsAttr(), replace));
+  }
+  if (auto custom = dyn_cast<CustomOp>(op)) {
+    auto types = custom.getTypes().getAsValueRange<TypeAttr>();
+    auto replaced = llvm::map_to_vector(types, [&](Type type) { return replaceIn(type, replace); });
+    custom.setTypesAttr(Builder(op->getContext()).getTypeArrayAttr(replaced));
   }
 }
 

@@ -27,10 +27,12 @@ public:
   virtual ~CustomOperators() = default;
 
   virtual bool contains(llvm::StringRef domain, llvm::StringRef name) const = 0;
-  /// Applies the shape rule of a registered operator to |inputs|, whose sizes are numbers.
+  /// Returns true if the shape rule of a registered operator accepts sizes that are expressions.
+  virtual bool acceptsOpenSizes(llvm::StringRef domain, llvm::StringRef name) const = 0;
+  /// Applies the shape rule of a registered operator to |inputs|, whose sizes are numbers or expressions.
   virtual llvm::Expected<llvm::SmallVector<mlir::RankedTensorType>>
   infer(const CustomCall &call, llvm::ArrayRef<mlir::RankedTensorType> inputs, unsigned outputs) const = 0;
-  /// Computes |outputs|, which have the types of the shape rule.
+  /// Computes |outputs|. Fails if the shape rule does not give their types for |inputs|.
   virtual llvm::Error run(const CustomCall &call, llvm::ArrayRef<const HostTensor *> inputs,
                           llvm::MutableArrayRef<HostTensor> outputs) const = 0;
 };

@@ -24,9 +24,9 @@ CustomCall describeCall(CustomOp op) {
 LogicalResult CustomOp::inferShapes(detail::Types &types) {
   for (Attribute attribute : getTypes()) {
     auto type = dyn_cast<RankedTensorType>(cast<TypeAttr>(attribute).getValue());
-    if (!type || !Shape(type).isKnown()) { // custom_c1
+    if (!type || !Shape(type).isDetermined()) { // custom_c1
       return emitOpError() << "result " << types.size() << " has the type " << attribute
-                           << ", but a tensor whose sizes are numbers is required (C1)";
+                           << ", but a tensor whose sizes are numbers or expressions is required (C1)";
     }
     types.push_back(type);
   }

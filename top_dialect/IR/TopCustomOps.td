@@ -10,7 +10,7 @@ def Top_CustomOp : Top_Op<"custom"> {
   let description = [{
     An ONNX operator that a library of the user computes (CustomOperators.h). `opAttributes` is a JSON object with the
     node's attributes. `types` are the types of the results, as the operator's shape rule gave them during import: a
-    module can be read without the library. (C1) `types` has one tensor type for each result, whose sizes are numbers.
+    module can be read without the library. (C1) `types` has one tensor type for each result, whose sizes are numbers or expressions.
     (C2) If the operator is registered in this process, its shape rule gives `types`.
   }];
   let arguments = (ins Variadic<Top_Tensor>:$inputs, StrAttr:$opDomain, StrAttr:$opName, I64Attr:$opVersion,

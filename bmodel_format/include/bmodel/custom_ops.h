@@ -25,7 +25,12 @@ bool loadCustomOps(const char *path, Status &status);
 /// Returns null if the operator is not registered.
 const CustomOp *findCustomOp(const char *domain, const char *name);
 
-/// Applies the shape rule to |call| and checks its result: sets dtype, rank, shape and bytes of the outputs.
+/// Returns true if the operator's shape rule accepts open sizes.
+bool acceptsOpenSizes(const CustomOp &op);
+
+/// Applies the shape rule to |call| and checks its result: sets dtype, rank, shape and bytes of the outputs. The bytes
+/// of an output with open sizes are 0, and its sizes are not checked. Without |call.combine_sizes|, all sizes are
+/// numbers.
 bool inferCustomOp(const CustomOp &op, tessera_custom_call_t call, Status &status);
 
 /// Computes the outputs of |call|. Fails with the operator's message.

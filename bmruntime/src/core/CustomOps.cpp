@@ -3,14 +3,14 @@
 #include "CustomOps.h"
 
 #include "Count.h"
+#include "TensorInfo.h"
+#include "bmodel/tensor_layout.h"
 
 #include <cinttypes>
 #include <cstring>
 
 using namespace bmrt::core;
 using namespace bmodel;
-
-static_assert(TESSERA_CUSTOM_OP_MAX_RANK == BMRT_MAX_RANK);
 
 namespace {
 
@@ -33,45 +33,74 @@ bmrt_code_t failAt(const StepDef &step, bmrt_code_t code, const Status &cause, b
   return fail(status, code, cause.file, cause.line, "node '%.100s': %.370s", nodeOf(step), cause.message);
 }
 
-/// Applies the shape rule of |op| to the tensors of a launch and compares the result with the file.
+/// Applies the shape rule of |op| to the tensors of a launch and compares the result with the file. |dims|: the values
+/// of the dim slots.
 bmrt_code_t checkShapes(const StageDef &stage, const StepDef &step, const CustomOpDef &def, const CustomOp &op,
-                        bmrt_status_t *status) {
+                        const int64_t *dims, bmrt_status_t *status) {
   const auto *args = step.op_as_LaunchDef()->args();
   Array<tessera_tensor_t> tensors;
   if (!tensors.allocate(count(args))) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the tensors of a custom operator");
   }
   for (uint32_t i = 0; i < def.inputs(); ++i) {
-    tensors[i] = describeCustomTensor(*stage.tensors()->Get(args->Get(i)));
+    tensors[i] = describeCustomTensor(*stage.tensors()->Get(args->Get(i)), dims);
   }
   Status cause;
   if (!inferCustomOp(op, describeCall(def, tensors.data(), count(args)), cause)) {
     return failAt(step, BMRT_UNSUPPORTED, cause, status);
   }
   for (uint32_t i = def.inputs(); i < count(args); ++i) {
-    const tessera_tensor_t expected = describeCustomTensor(*stage.tensors()->Get(args->Get(i)));
-    if (memcmp(&expected, &tensors[i], sizeof(expected)) != 0) {
+    const tessera_tensor_t expected = describeCustomTensor(*stage.tensors()->Get(args->Get(i)), dims);
+    const tessera_tensor_t &given = tensors[i];
+    if (memcmp(&expected, &given, sizeof(expected)) != 0) {
+      char fromFile[80], fromRule[80];
       return BMRT_FAIL(status, UNSUPPORTED,
                        "node '%.100s': the shape rule of custom operator '%.60s::%.60s' does not give output %" PRIu32
-                       " the type and shape that the file has: compile the model again with this version of the "
-                       "operator",
-                       nodeOf(step), def.domain()->c_str(), def.name()->c_str(), i - def.inputs());
+                       " the type and shape that the file has, %s %s, but %s %s: compile the model again with this "
+                       "version of the operator",
+                       nodeOf(step), def.domain()->c_str(), def.name()->c_str(), i - def.inputs(),
+                       dtypeName(DType(expected.dtype)),
+                       formatShape(expected.shape, expected.rank, fromFile, sizeof(fromFile)),
+                       dtypeName(DType(given.dtype)), formatShape(given.shape, given.rank, fromRule, sizeof(fromRule)));
+    }
+  }
+  return BMRT_OK;
+}
+
+/// Returns true if the sizes of all tensors of |step| are known.
+bool hasKnownSizes(const StageDef &stage, const StepDef &step, const int64_t *dims) {
+  for (uint32_t slot : *step.op_as_LaunchDef()->args()) {
+    if (!isKnown(*stage.tensors()->Get(slot), dims)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Gives |tensors| the sizes of this run. Applies the shape rule if they differ from those of the last run.
+bmrt_code_t updateSizes(const StageDef &stage, const StepDef &step, const CustomOpDef &def, const CustomOp &op,
+                        const int64_t *dims, tessera_tensor_t *tensors, bmrt_status_t *status) {
+  if (!hasKnownSizes(stage, step, dims)) {
+    return BMRT_FAIL(status, FAILED_PRECONDITION, "node '%.100s' needs a size that no earlier step has set",
+                     nodeOf(step));
+  }
+  const auto *args = step.op_as_LaunchDef()->args();
+  bool isChecked = false;
+  for (uint32_t i = 0; i < count(args); ++i) {
+    tessera_tensor_t current = describeCustomTensor(*stage.tensors()->Get(args->Get(i)), dims);
+    current.data = tensors[i].data;
+    if (memcmp(&current, &tensors[i], sizeof(current)) != 0) {
+      if (!isChecked) {
+        BMRT_RETURN_IF_ERROR(checkShapes(stage, step, def, op, dims, status));
+      }
+      isChecked = true;
+      tensors[i] = current;
     }
   }
   return BMRT_OK;
 }
 
 } // namespace
-
-tessera_tensor_t bmrt::core::describeCustomTensor(const TensorDef &tensor) {
-  tessera_tensor_t result;
-  memset(&result, 0, sizeof(result));
-  result.dtype = uint32_t(tensor.dtype()), result.rank = count(tensor.shape()), result.bytes = tensor.bytes();
-  for (uint32_t i = 0; i < result.rank; ++i) {
-    result.shape[i] = tensor.shape()->Get(i)->value();
-  }
-  return result;
-}
 
 bmrt_code_t bmrt::core::resolveCustomOps(const StageProgram &stage, SubnetProgram &subnet, bmrt_status_t *status) {
   for (uint32_t i = 0; i < count(subnet.def->plan()); ++i) {
@@ -89,19 +118,25 @@ bmrt_code_t bmrt::core::resolveCustomOps(const StageProgram &stage, SubnetProgra
                           : "is not registered: name its library at load time (bmrt_load_custom_ops, --custom_ops) or "
                             "register it (bmrt_register_custom_op)");
     }
-    BMRT_RETURN_IF_ERROR(checkShapes(*stage.def, step, *def, *op, status));
+    if (hasKnownSizes(*stage.def, step, nullptr)) { // otherwise a run checks them
+      BMRT_RETURN_IF_ERROR(checkShapes(*stage.def, step, *def, *op, nullptr, status));
+    }
     subnet.kernels[launch->kernel()] = const_cast<CustomOp *>(op); // an opaque handle, like those of kernels
   }
   return BMRT_OK;
 }
 
-bmrt_code_t bmrt::core::runCustomOp(const SubnetDef &subnet, const StepDef &step, const void *op,
-                                    tessera_tensor_t *tensors, bmrt_status_t *status) {
+bmrt_code_t bmrt::core::runCustomOp(const StageDef &stage, const Step &call, const int64_t *dims,
+                                    bmrt_status_t *status) {
+  const StepDef &step = *call.def;
   const LaunchDef &launch = *step.op_as_LaunchDef();
-  const CustomOpDef &def = *subnet.kernels()->Get(launch.kernel())->custom();
+  const CustomOpDef &def = *call.subnet->def->kernels()->Get(launch.kernel())->custom();
+  const CustomOp &op = *static_cast<const CustomOp *>(call.kernel);
+  if (dims) {
+    BMRT_RETURN_IF_ERROR(updateSizes(stage, step, def, op, dims, call.tensors, status));
+  }
   Status cause;
-  return bmodel::runCustomOp(*static_cast<const CustomOp *>(op), describeCall(def, tensors, count(launch.args())),
-                             cause)
+  return bmodel::runCustomOp(op, describeCall(def, call.tensors, count(launch.args())), cause)
              ? BMRT_OK
              : failAt(step, BMRT_INVALID_ARGUMENT, cause, status);
 }

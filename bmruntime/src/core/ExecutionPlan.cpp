@@ -3,8 +3,8 @@
 #include "ExecutionPlan.h"
 
 #include "Count.h"
-#include "CustomOps.h"
 #include "SizeCheck.h"
+#include "TensorInfo.h"
 #include "bmodel/reader.h"
 
 using namespace bmrt::core;
@@ -115,7 +115,7 @@ bmrt_code_t ExecutionPlan::build(const StageProgram &program, uint32_t threads, 
         if (callsCustomOp(*subnet.def, *step.def)) {
           step.tensors = nextTensor;
           for (uint32_t slot : *launch->args()) {
-            *nextTensor++ = describeCustomTensor(*stage->tensors()->Get(slot));
+            *nextTensor++ = describeCustomTensor(*stage->tensors()->Get(slot), nullptr);
           }
         }
         step.tiles = launch->tile_count();

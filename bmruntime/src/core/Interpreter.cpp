@@ -99,7 +99,7 @@ bmrt_code_t StageContext::readDim(uint32_t slot, int64_t &value, bmrt_status_t *
 
 bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
   if (step.tensors) {
-    return runCustomOp(*step.subnet->def, *step.def, step.kernel, step.tensors, status);
+    return runCustomOp(*stage, step, sizes.dims(), status);
   }
   Launch launch{reinterpret_cast<bm_kernel_fn>(step.kernel), step.args, step.tiles, step.grain, &resources.interrupt};
   if (step.dimValues || sizes.dims()) {

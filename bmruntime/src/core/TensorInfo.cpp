@@ -15,6 +15,7 @@ using namespace bmodel;
 static_assert(int(BMRT_F32) == int(DType::F32) && int(BMRT_BOOL) == int(DType::Bool) &&
               int(BMRT_BOOL) == int(DType::MAX) && int(BMRT_PACKED) == int(LayoutKind::Packed) &&
               int(BMRT_PACKED) == int(LayoutKind::MAX));
+static_assert(TESSERA_CUSTOM_OP_MAX_RANK == BMRT_MAX_RANK);
 
 void bmrt::core::describeTensor(const TensorDef &def, const int64_t *dims, bmrt_tensor_info_t &out) {
   out = {};
@@ -40,6 +41,18 @@ void bmrt::core::describeTensor(const TensorDef &def, const int64_t *dims, bmrt_
     out.quant_axis = quant->axis();
   }
   out.preprocess = def.preprocess() ? def.preprocess()->c_str() : nullptr;
+}
+
+tessera_tensor_t bmrt::core::describeCustomTensor(const TensorDef &def, const int64_t *dims) {
+  tessera_tensor_t result;
+  memset(&result, 0, sizeof(result));
+  result.dtype = uint32_t(def.dtype()), result.rank = def.shape() ? def.shape()->size() : 0;
+  result.bytes = currentBytes(def, dims);
+  for (uint32_t i = 0; i < result.rank; ++i) {
+    const Dim &dim = *def.shape()->Get(i);
+    result.shape[i] = dim.slot() < 0 ? dim.value() : dims ? dims[dim.slot()] : -1;
+  }
+  return result;
 }
 
 bool bmrt::core::isKnown(const TensorDef &def, const int64_t *dims) {

@@ -5,11 +5,15 @@
 
 #include "bmodel/bmodel_generated.h"
 #include "bmrt/bmrt.h"
+#include "tessera_custom_op.h"
 
 namespace bmrt::core {
 
 /// Describes |def|. |dims| holds the values of the stage's dim slots, -1 for unknown; null means that all are unknown.
 void describeTensor(const bmodel::TensorDef &def, const int64_t *dims, bmrt_tensor_info_t &out);
+
+/// Describes |def| for custom operators, in the same way; the data is null.
+tessera_tensor_t describeCustomTensor(const bmodel::TensorDef &def, const int64_t *dims);
 
 /// Returns true if all dims of |def| are known.
 bool isKnown(const bmodel::TensorDef &def, const int64_t *dims);

@@ -72,7 +72,24 @@ std::string readAttributes(NodeImporter &n) {
   return llvm::formatv("{0}", llvm::json::Value(std::move(object)));
 }
 
-/// Returns the inputs, all of which must be present and have sizes that are numbers.
+/// Checks that the operator's shape rule accepts the sizes of |input|, which is input |i|.
+void checkSizes(NodeImporter &n, unsigned i, Shape input) {
+  if (!input.isDetermined()) {
+    n.unsupported(llvm::formatv("input {0}, tensor '{1}', has a size about which nothing is known; a custom operator "
+                                "needs numbers or the sizes of --dims: fix the sizes with --input_shapes, or give "
+                                "--dims",
+                                i, n.inputName(i)));
+  } else if (!input.isKnown() &&
+             !getCustomOperators()->acceptsOpenSizes(normalizeDomain(n.node.domain()), n.node.op_type())) {
+    n.unsupported(llvm::formatv("input {0}, tensor '{1}', has a size that is known at run time only; the shape rule of "
+                                "this custom operator takes numbers: change the rule and set "
+                                "TESSERA_CUSTOM_OP_OPEN_SIZES in its flags (docs/custom-operators.md), fix the sizes "
+                                "with --input_shapes, or give --dims single values",
+                                i, n.inputName(i)));
+  }
+}
+
+/// Returns the inputs, all of which must be present.
 SmallVector<Value> readInputs(NodeImporter &n) {
   SmallVector<Value> inputs;
   for (unsigned i = 0; i < n.numInputs() && !n.failed(); ++i) {
@@ -81,12 +98,7 @@ SmallVector<Value> readInputs(NodeImporter &n) {
       break;
     }
     inputs.push_back(n.input(i));
-    if (!Shape(inputs.back()).isKnown()) {
-      n.unsupported(llvm::formatv("input {0}, tensor '{1}', has a size that is known at run time only; the shape rule "
-                                  "of a custom operator takes numbers: fix the sizes with --input_shapes, or give "
-                                  "--dims single values",
-                                  i, n.inputName(i)));
-    }
+    checkSizes(n, i, inputs.back());
   }
   return inputs;
 }
