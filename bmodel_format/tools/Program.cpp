@@ -22,11 +22,14 @@ constexpr size_t kReserveBytes = 1 << 20; ///< freed before the out-of-memory me
 constexpr size_t kStackBytes = 512 << 10; ///< stack of the first thread that is touched in advance
 constexpr unsigned long kMebibyte = 1 << 20;
 
-Reporter reporter = nullptr;
-char programName[64] = "";
+void reportOnStderr(int, const char *message);
+
+Reporter reporter = reportOnStderr;
+char programName[64] = "Tessera";
 char doing[256] = "";
 void *reserve = nullptr;
 std::atomic_flag isEnding = ATOMIC_FLAG_INIT;
+thread_local bool isReporting = false; ///< this thread reports that memory ran out
 
 /// Returns a value of /proc/self/status in KiB, or 0 if it is missing. Does not allocate.
 unsigned long statusKib(const char *key) {
@@ -115,6 +118,13 @@ std::string respelled(const char *argument, char spelling) {
   return word;
 }
 
+void *checked(void *memory) {
+  if (!memory && !isReporting) {
+    endOutOfMemory();
+  }
+  return memory;
+}
+
 } // namespace
 
 std::vector<std::string> begin(const char *name, int argc, char **argv, char spelling, Reporter report) {
@@ -159,6 +169,7 @@ void endOutOfMemory(const char *wanted) {
       pause(); // another thread reports the error and ends the process
     }
   }
+  isReporting = true;
   std::set_new_handler(nullptr);
   char memory[256], message[768];
   describeMemory(memory, sizeof(memory));
@@ -177,3 +188,22 @@ std::string describeMemory() {
 }
 
 } // namespace bmodel::program
+
+// MLIR does not check what malloc returns (mlir::Operation::create, for example), so lack of memory would end in
+// SIGSEGV. These definitions replace those of glibc in the whole process. A sanitizer brings its own.
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern "C" {
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *memory, size_t bytes);
+
+[[gnu::visibility("default")]] void *malloc(size_t bytes) { return bmodel::program::checked(__libc_malloc(bytes)); }
+[[gnu::visibility("default")]] void *calloc(size_t count, size_t bytes) {
+  return bmodel::program::checked(__libc_calloc(count, bytes));
+}
+[[gnu::visibility("default")]] void *realloc(void *memory, size_t bytes) {
+  void *moved = __libc_realloc(memory, bytes);
+  return bytes > 0 ? bmodel::program::checked(moved) : moved; // glibc frees |memory| and returns null for 0 bytes
+}
+}
+#endif

@@ -20,7 +20,8 @@ using Reporter = void (*)(int code, const char *message);
 /// Must be called first in main(). Handles `--version`, which prints "NAME VERSION" and exits. From then on:
 /// - if the environment variable TESSERA_PARENT contains a process id, the kernel ends this process when that parent
 ///   ends;
-/// - if operator new fails, the process ends with kOutOfMemory and a message through |report| (default: stderr).
+/// - if operator new, malloc, calloc or realloc fails, the process ends with kOutOfMemory and a message through
+///   |report| (default and before this call: stderr).
 /// Returns the arguments without the program's name. The words of flags are joined by |spelling|, '-' or '_'.
 std::vector<std::string> begin(const char *name, int argc, char **argv, char spelling = '-', Reporter report = nullptr);
 
