@@ -8,7 +8,10 @@
 #include "top_dialect/IR/NarrowFloats.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopBlockOps.h"
+#include "top_dialect/IR/TopConstOps.h"
+#include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/WeightLifetime.h"
+#include "top_dialect/IR/WeightStore.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -107,37 +110,63 @@ std::optional<GivenWeights> match(Operation *op) {
   return fits(given.scales) && (!addends || fits(*addends)) ? std::optional(given) : std::nullopt;
 }
 
-/// The constants of a block_matmul.
+/// The constants of a block_matmul, without its integers.
 struct Blocks {
-  std::vector<char> integers;
   std::vector<float> scales, mins;
+  int raise = 0; ///< integers are greater than the given ones by this
 };
 
 Blocks arrange(const GivenWeights &given, int64_t block) {
   const int64_t blocks = int64_t(llvm::divideCeil(given.depth, block));
-  Blocks result{std::vector<char>(given.depth * given.columns), std::vector<float>(blocks * given.columns), {}};
+  Blocks result{std::vector<float>(blocks * given.columns), {}};
   result.mins.resize(given.addends ? result.scales.size() : 0);
-  for (int64_t k = 0; k < given.depth; ++k) {
+  for (int64_t b = 0; b < blocks; ++b) {
     for (int64_t n = 0; n < given.columns; ++n) {
-      result.integers[k * given.columns + n] = given.integers.bytes[given.integerAt(k, n)];
-      if (k % block == 0) {
-        const int64_t to = k / block * given.columns + n, from = given.scaleAt(k, n);
-        result.scales[to] = given.scales.data<float>()[from];
-        if (given.addends) {
-          result.mins[to] = given.addends->data<float>()[from];
-        }
+      const int64_t to = b * given.columns + n, from = given.scaleAt(b * block, n);
+      result.scales[to] = given.scales.data<float>()[from];
+      if (given.addends) {
+        result.mins[to] = given.addends->data<float>()[from];
       }
     }
   }
   return result;
 }
 
+/// Returns the integers [K, N] of a block_matmul. Goes by tiles of columns, because rows of the given integers may be
+/// columns of the result.
+std::vector<char> arrangeIntegers(const GivenWeights &given, int raise) {
+  constexpr int64_t kTile = 64;
+  std::vector<char> result(given.depth * given.columns);
+  for (int64_t begin = 0; begin < given.columns; begin += kTile) {
+    const int64_t end = std::min(begin + kTile, given.columns);
+    for (int64_t k = 0; k < given.depth; ++k) {
+      for (int64_t n = begin; n < end; ++n) {
+        result[k * given.columns + n] = static_cast<char>(given.integers.bytes[given.integerAt(k, n)] + raise);
+      }
+    }
+  }
+  return result;
+}
+
+/// Returns true if all weights are from -limit to limit - 1.
+bool areWithin(const GivenWeights &given, int limit) {
+  const int64_t rows = given.columnsFirst ? given.columns : given.depth;
+  const int64_t used = given.columnsFirst ? given.depth : given.columns; // of a row; the rest is padding
+  const int64_t stride = given.columnsFirst ? given.padded : given.columns;
+  auto isLow = [&](int8_t q) { return q >= -limit && q < limit; };
+  for (int64_t row = 0; row < rows; ++row) {
+    if (!llvm::all_of(given.integers.data<int8_t>().slice(row * stride, used), isLow)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// Replaces weights q >= -8 by q + 8 if the smaller mins are f16 numbers with which every weight stands for the same
 /// number: files store such mins, in half the bytes.
-void raiseNibbles(Blocks &blocks) {
+void raiseNibbles(const GivenWeights &given, Blocks &blocks) {
   constexpr int kRaise = 8;
-  auto isLow = [](char q) { return static_cast<int8_t>(q) >= -kRaise && static_cast<int8_t>(q) < kRaise; };
-  if (blocks.mins.empty() || !llvm::all_of(blocks.integers, isLow)) {
+  if (blocks.mins.empty() || !areWithin(given, kRaise)) {
     return;
   }
   std::vector<float> lowered;
@@ -149,9 +178,20 @@ void raiseNibbles(Blocks &blocks) {
     lowered.push_back(low);
   }
   blocks.mins = std::move(lowered);
-  for (char &q : blocks.integers) {
-    q = static_cast<char>(q + kRaise);
+  blocks.raise = kRaise;
+}
+
+/// Returns the integers as a constant that takes no memory until it is packed.
+Value createIntegers(OpBuilder &builder, Location loc, const GivenWeights &given, int raise) {
+  auto type = RankedTensorType::get({given.depth, given.columns}, builder.getI8Type());
+  auto source = given.dequantize->getOperand(0).getDefiningOp<top::WeightOp>();
+  if (!source) {
+    return top::createConstant(builder, loc, type, arrangeIntegers(given, raise), "block_weights");
   }
+  top::WeightStore &store = builder.getContext()->getOrLoadDialect<top::TopDialect>()->getWeightStore();
+  std::shared_ptr<const void> owner = store.lookup(source.getKey())->owner; // the source may be dropped before
+  return top::createLazyConstant(
+      builder, loc, type, [given, raise, owner] { return arrangeIntegers(given, raise); }, "block_weights");
 }
 
 } // namespace
@@ -166,7 +206,7 @@ Operation *rewriteToBlockMatMul(top::MatMulOp op, int64_t groupSize) {
     block = std::max(kAlignment, int64_t(llvm::alignTo(given.depth, kAlignment)));
   }
   Blocks blocks = arrange(given, block);
-  raiseNibbles(blocks);
+  raiseNibbles(given, blocks);
   OpBuilder builder(op);
   Location loc = op.getLoc();
   auto floats = [&](const std::vector<float> &values, StringRef hint) -> Value {
@@ -174,9 +214,7 @@ Operation *rewriteToBlockMatMul(top::MatMulOp op, int64_t groupSize) {
     ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
     return top::createConstant(builder, loc, type, bytes, hint);
   };
-  Value integers =
-      top::createConstant(builder, loc, RankedTensorType::get({given.depth, given.columns}, builder.getI8Type()),
-                          std::move(blocks.integers), "block_weights");
+  Value integers = createIntegers(builder, loc, given, blocks.raise);
   Value scales = floats(blocks.scales, "block_scales");
   Value mins = blocks.mins.empty() ? Value() : floats(blocks.mins, "block_mins");
   auto matmul = top::BlockMatMulOp::create(builder, loc, op.getY().getType(), op.getA(), integers, scales, mins, block);
@@ -187,6 +225,7 @@ Operation *rewriteToBlockMatMul(top::MatMulOp op, int64_t groupSize) {
   value = rectified(builder, op, value);
   top::copyNames(op, value.getDefiningOp());
   top::releaseWeight(given.dequantize->getOperand(0));
+  top::releaseWeight(given.dequantize->getOperand(1));
   op.getY().replaceAllUsesWith(value);
   return matmul;
 }

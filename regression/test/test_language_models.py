@@ -19,6 +19,7 @@ from tessera.errors import TesseraError
 from tessera.llm import LanguageModel, load
 from tessera.llm.chat import render
 from tessera.llm.sampling import Sampler, Sampling
+from tessera.safetensors_io import MappedTensors
 
 Story = tuple[dict[str, Any], dict[str, np.ndarray]]
 
@@ -163,6 +164,34 @@ def test_wrong_files(story: Story, tmp_path: Path) -> None:
         assert any(word in text for word in ("not a GGUF file", "incomplete", "empty")), (size, text)
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 1 << 60) + bytes(64))
     assert "do not fit" in rejected(path)
+
+
+def test_file_too_small_to_be_mapped(tmp_path: Path) -> None:
+    """The importer gives memory of weights back to the system. It must not do so with those of a file that was read."""
+    rng = np.random.default_rng(3)
+    metadata: dict[str, Any] = {
+        "general.architecture": "llama",
+        "llama.block_count": 1,
+        "llama.context_length": 8,
+        "llama.embedding_length": 32,
+        "llama.attention.head_count": 1,
+        "llama.attention.key_length": 4,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+    }
+    shapes = {"attn_q": (4, 32), "attn_k": (4, 32), "attn_v": (4, 32), "attn_output": (32, 4)}
+    shapes |= {"ffn_gate": (4, 32), "ffn_up": (4, 32), "ffn_down": (32, 4), "attn_norm": (32,), "ffn_norm": (32,)}
+    arrays = {f"blk.0.{name}.weight": rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    numbers = rng.integers(-127, 128, (256, 32)).astype(np.float32)  # two pages of Q8_0, so one of them is whole
+    numbers[:, 0] = 127
+    arrays |= {"token_embd.weight": numbers}
+    arrays |= {"output_norm.weight": np.ones(32, np.float32)}
+    gguf_files.write(tmp_path / "m.gguf", metadata, arrays, {"token_embd.weight": "Q8_0"})
+    assert (tmp_path / "m.gguf").stat().st_size < 1 << 14
+    run = ("tessera-compile", "import-decoder", "--model", tmp_path / "m.gguf", "--output", tmp_path / "m_top.mlir")
+    check(run_tool(*run))
+    found = MappedTensors(tmp_path / "m_weights.safetensors")
+    tables = [array for array in found.values() if array.dtype == np.int8]
+    assert tables and all(np.array_equal(table.reshape(256, 32), numbers) for table in tables)
 
 
 def rejected_context(path: Path, story: Story) -> str:

@@ -8,6 +8,7 @@
 #include "top_dialect/IR/SymbolicLists.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopInterfaces.h"
+#include "top_dialect/IR/WeightLifetime.h"
 #include "top_dialect/IR/WeightStore.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -99,14 +100,17 @@ Value GraphBuilder::constant(RankedTensorType type, std::vector<char> bytes, Str
 }
 
 Value GraphBuilder::constant(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<const void> owner,
-                             StringRef hint) {
+                             bool isMapped, StringRef hint) {
   if (int64_t(bytes.size()) <= kMaxInlineBytes) {
     return createConstant(b, loc, type, bytes, hint);
   }
   auto &store = b.getContext()->getOrLoadDialect<TopDialect>()->getWeightStore();
-  std::string key =
-      store.add(hint, type.getElementType(), Shape(type).values(), bytes, std::move(owner), /*isMapped=*/true);
+  std::string key = store.add(hint, type.getElementType(), Shape(type).values(), bytes, std::move(owner), isMapped);
   return WeightOp::create(b, loc, type, b.getStringAttr(key));
+}
+
+Value GraphBuilder::lazyConstant(RankedTensorType type, std::function<std::vector<char>()> make, StringRef hint) {
+  return createLazyConstant(b, loc, type, std::move(make), hint);
 }
 
 Value GraphBuilder::constant(ArrayRef<int64_t> shape, ArrayRef<float> values, StringRef hint) {

@@ -12,6 +12,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,9 +40,12 @@ public:
   }
 
   mlir::Value constant(mlir::RankedTensorType type, std::vector<char> bytes, llvm::StringRef hint);
-  /// Creates a constant without a copy. |owner| keeps the bytes alive and unchanged.
+  /// Creates a constant without a copy. |owner| keeps the bytes alive and unchanged; |isMapped|: they are those of a
+  /// mapped file.
   mlir::Value constant(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner,
-                       llvm::StringRef hint);
+                       bool isMapped, llvm::StringRef hint);
+  /// Creates a constant whose bytes |make| computes when they are read.
+  mlir::Value lazyConstant(mlir::RankedTensorType type, std::function<std::vector<char>()> make, llvm::StringRef hint);
   mlir::Value constant(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<float> values, llvm::StringRef hint);
   mlir::Value scalar(mlir::Type element, double value);
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<Dim> sizes);

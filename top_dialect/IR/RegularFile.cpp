@@ -3,6 +3,10 @@
 #include "top_dialect/IR/RegularFile.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -34,4 +38,17 @@ Expected<std::unique_ptr<MemoryBuffer>> tessera::top::readRegularFile(StringRef 
     return createStringError(buffer.getError(), buffer.getError().message());
   }
   return std::move(*buffer);
+}
+
+bool tessera::top::isMapped(const MemoryBuffer &file) {
+  return file.getBufferKind() == MemoryBuffer::MemoryBuffer_MMap;
+}
+
+void tessera::top::releasePages(ArrayRef<char> bytes) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  uintptr_t begin = alignTo(reinterpret_cast<uintptr_t>(bytes.begin()), page);
+  uintptr_t end = alignDown(reinterpret_cast<uintptr_t>(bytes.end()), page);
+  if (begin < end) {
+    madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+  }
 }

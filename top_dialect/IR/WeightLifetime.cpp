@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/WeightLifetime.h"
 
+#include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/WeightStore.h"
@@ -32,4 +33,13 @@ void tessera::top::releaseWeight(Value constant) {
   if (auto weight = constant.getDefiningOp<WeightOp>()) {
     storeOf(weight.getContext()).release(weight.getKey());
   }
+}
+
+Value tessera::top::createLazyConstant(OpBuilder &builder, Location loc, RankedTensorType type,
+                                       std::function<std::vector<char>()> make, StringRef hint) {
+  if (byteSize(type) <= kMaxInlineBytes) {
+    return createConstant(builder, loc, type, make(), hint);
+  }
+  std::string key = storeOf(builder.getContext()).addLazily(hint, type, std::move(make));
+  return WeightOp::create(builder, loc, type, builder.getStringAttr(key));
 }

@@ -3,7 +3,11 @@
 #ifndef TESSERA_TOP_DIALECT_IR_WEIGHTLIFETIME_H
 #define TESSERA_TOP_DIALECT_IR_WEIGHTLIFETIME_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+
+#include <functional>
+#include <vector>
 
 namespace tessera::top {
 
@@ -27,6 +31,10 @@ void dropUnheldWeights(mlir::Operation *op);
 
 /// States that |constant| will not be read for a while (see WeightStore::release). Ignores values that are not weights.
 void releaseWeight(mlir::Value constant);
+
+/// Creates a constant whose bytes |make| computes when they are read (see WeightStore::addLazily).
+mlir::Value createLazyConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
+                               std::function<std::vector<char>()> make, llvm::StringRef hint);
 
 } // namespace tessera::top
 

@@ -5,6 +5,7 @@
 #include "top_dialect/IR/KnownHashes.h"
 #include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/Safetensors.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "top_dialect/IR/Constants.h"
@@ -58,26 +59,12 @@ std::string hexHash(XXH128_hash_t hash) {
 // Reading
 //===----------------------------------------------------------------------===//
 
-static bool isMapped(const llvm::MemoryBuffer &file) {
-  return file.getBufferKind() == llvm::MemoryBuffer::MemoryBuffer_MMap;
-}
-
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> mapFile(StringRef path) {
   auto buffer = readRegularFile(path);
   if (!buffer) {
     return fail("cannot read weight file '{0}': {1}", path, llvm::toString(buffer.takeError()));
   }
   return std::move(*buffer);
-}
-
-/// Returns the memory of all whole pages in |bytes| to the system. The bytes must belong to an unmodified mapped file.
-static void releasePages(ArrayRef<char> bytes) {
-  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  uintptr_t begin = llvm::alignTo(reinterpret_cast<uintptr_t>(bytes.begin()), page);
-  uintptr_t end = llvm::alignDown(reinterpret_cast<uintptr_t>(bytes.end()), page);
-  if (begin < end) {
-    madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
-  }
 }
 
 /// Computes XXH3-128 of large mapped bytes. While one piece is hashed, a second thread makes the system read the pieces
@@ -218,12 +205,22 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
 }
 
 std::optional<WeightStore::TensorView> WeightStore::lookup(StringRef key) const {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex);
   auto it = entries.find(key);
-  if (it == entries.end() || !it->second.owner) {
+  if (it == entries.end()) {
     return std::nullopt;
   }
-  return TensorView{it->second.elementType, it->second.shape, it->second.bytes, it->second.owner};
+  Entry &entry = it->second;
+  if (!entry.owner && entry.make) {
+    Maker make = entry.make;
+    lock.unlock(); // other threads may make other tensors meanwhile
+    auto made = std::make_shared<const std::vector<char>>(make());
+    lock.lock();
+    if (!entry.owner) {
+      entry.bytes = *made, entry.owner = std::move(made);
+    }
+  }
+  return entry.owner ? std::optional(entry.view()) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -252,14 +249,28 @@ std::string WeightStore::add(StringRef keyHint, Type elementType, ArrayRef<int64
     }
     return it->second;
   }
+  std::string key = unusedKey(keyHint);
+  entries.try_emplace(key, Entry{elementType, SmallVector<int64_t, 4>(shape), bytes, std::move(owner), hash, isMapped});
+  byHash.emplace(hash, key);
+  return key;
+}
+
+std::string WeightStore::addLazily(StringRef keyHint, RankedTensorType type, Maker make) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::string key = unusedKey(keyHint);
+  Entry &entry = entries[key];
+  entry.elementType = type.getElementType(), llvm::append_range(entry.shape, Shape(type).values());
+  entry.make = std::move(make);
+  return key;
+}
+
+std::string WeightStore::unusedKey(StringRef keyHint) {
   // JSON keys must be UTF-8, ONNX names may be anything.
   std::string base = keyHint.empty() ? "constant" : llvm::json::fixUTF8(keyHint);
   std::string key = base;
   while (entries.contains(key) || key == "__metadata__") {
     key = base + "_" + std::to_string(++nextSuffix[base]);
   }
-  entries.try_emplace(key, Entry{elementType, SmallVector<int64_t, 4>(shape), bytes, std::move(owner), hash, isMapped});
-  byHash.emplace(hash, key);
   return key;
 }
 
@@ -295,6 +306,7 @@ void WeightStore::retain(const llvm::StringSet<> &keys) {
     if (keys.contains(item.first())) {
       continue;
     }
+    entry.make = nullptr;
     if (entry.isMapped) {
       releasePages(entry.bytes);
     } else if (entry.owner) {
@@ -328,7 +340,7 @@ static std::string makeHeader(ArrayRef<std::pair<StringRef, WeightStore::TensorV
   std::string header = "{";
   uint64_t offset = 0;
   for (const auto &[key, view] : tensors) {
-    const uint64_t end = offset + view.bytes.size();
+    const uint64_t end = offset + uint64_t(byteSize(RankedTensorType::get(view.shape, view.elementType)));
     header += (header.size() > 1 ? "," : "") +
               safetensorsEntry(key, safetensorsName(view.elementType), view.shape, offset, end);
     offset = end;
@@ -339,16 +351,22 @@ static std::string makeHeader(ArrayRef<std::pair<StringRef, WeightStore::TensorV
 }
 
 llvm::Expected<SavedWeights> WeightStore::save(StringRef path, ArrayRef<StringRef> keys) const {
-  SmallVector<std::pair<StringRef, TensorView>> tensors;
+  SmallVector<std::pair<StringRef, TensorView>> tensors; // lazy ones have no bytes yet
+  llvm::StringMap<Maker> makers;
   for (StringRef key : keys) {
-    auto view = lookup(key);
-    if (!view) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto it = entries.find(key);
+    if (it == entries.end() || !(it->second.owner || it->second.make)) {
       return fail("the weight store has no tensor '{0}'", key);
     }
-    if (safetensorsName(view->elementType).empty()) {
-      return fail("weight '{0}' has element type {1}, which a weight file cannot contain", key, view->elementType);
+    const Entry &entry = it->second;
+    if (safetensorsName(entry.elementType).empty()) {
+      return fail("weight '{0}' has element type {1}, which a weight file cannot contain", key, entry.elementType);
     }
-    tensors.emplace_back(key, *view);
+    tensors.emplace_back(key, entry.view());
+    if (!entry.owner) {
+      makers[key] = entry.make;
+    }
   }
   llvm::sort(tensors, [](const auto &a, const auto &b) {
     return std::make_pair(safetensorsRank(a.second.elementType), a.first) <
@@ -368,7 +386,10 @@ llvm::Expected<SavedWeights> WeightStore::save(StringRef path, ArrayRef<StringRe
     write(&headerBytes, sizeof(headerBytes));
     write(header.data(), header.size());
     for (const auto &[key, view] : tensors) {
-      write(view.bytes.data(), view.bytes.size());
+      auto maker = makers.find(key);
+      const std::vector<char> made = maker == makers.end() ? std::vector<char>() : maker->second();
+      ArrayRef<char> bytes = maker == makers.end() ? view.bytes : ArrayRef<char>(made);
+      write(bytes.data(), bytes.size());
       release(key);
     }
   });

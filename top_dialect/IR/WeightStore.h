@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,7 @@ public:
     llvm::ArrayRef<int64_t> shape;
     llvm::ArrayRef<char> bytes;
     std::shared_ptr<const void> owner; ///< keeps the bytes alive
+    bool isMapped = false;             ///< the bytes are those of a mapped file
   };
 
   explicit WeightStore(mlir::MLIRContext *context) : context(context) {}
@@ -55,6 +57,12 @@ public:
   /// parsed message.
   std::string add(llvm::StringRef keyHint, mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
                   llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner, bool isMapped = false);
+
+  /// Computes the bytes of a tensor, the same in each call, on any thread.
+  using Maker = std::function<std::vector<char>()>;
+
+  /// Adds a tensor that takes no memory until its bytes are looked up. It is not compared with other tensors.
+  std::string addLazily(llvm::StringRef keyHint, mlir::RankedTensorType type, Maker make);
 
   /// Writes the tensors of `keys`. They appear at `path` when the returned file is kept. The same tensors give the same
   /// bytes. Releases tensors of mapped files (see `release`).
@@ -89,12 +97,16 @@ private:
     uint64_t hash = 0;
     bool isMapped = false;
     Digest digest = {}; ///< digest of the bytes, set when they are dropped
+    Maker make = {};    ///< of a tensor that was added lazily and not dropped
+
+    TensorView view() const { return {elementType, shape, bytes, owner, isMapped}; }
   };
+  std::string unusedKey(llvm::StringRef keyHint);
   static Digest digestOf(llvm::ArrayRef<char> bytes);
 
   mlir::MLIRContext *context;
   mutable std::mutex mutex;
-  llvm::StringMap<Entry> entries;
+  mutable llvm::StringMap<Entry> entries; ///< `lookup` makes the bytes of lazy ones
   /// Keys by hash of the content, to find equal tensors.
   std::multimap<uint64_t, std::string> byHash;
   llvm::StringMap<unsigned> nextSuffix;

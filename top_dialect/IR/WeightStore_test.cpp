@@ -104,6 +104,38 @@ TEST_F(Weights, MappedOnesAreReadAgain) {
   llvm::sys::fs::remove(path);
 }
 
+TEST_F(Weights, LazyOnesAreMadeWhenTheyAreRead) {
+  const int64_t size = 8192;
+  int made = 0;
+  auto make = [&] {
+    ++made;
+    return std::vector<char>(size, 5);
+  };
+  auto type = RankedTensorType::get({size}, IntegerType::get(&context, 8));
+  add("w", 1);
+  EXPECT_EQ(store().addLazily("w", type, make), "w_1");
+  llvm::SmallString<128> path;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("weights", "safetensors", path));
+  auto saved = store().save(path, {"w", "w_1"});
+  ASSERT_TRUE(bool(saved));
+  PendingFile files[] = {std::move(saved->file)};
+  ASSERT_FALSE(PendingFile::keep(files));
+  EXPECT_EQ(store().bytesInMemory(), 4096u) << "writing it keeps no copy";
+  WeightStore read(&context);
+  ASSERT_FALSE(read.open(path, saved->hash));
+  EXPECT_EQ(read.lookup("w")->bytes.back(), 1);
+  EXPECT_EQ(llvm::count(read.lookup("w_1")->bytes, 5), size);
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(llvm::count(store().lookup("w_1")->bytes, 5), size);
+  store().lookup("w_1");
+  EXPECT_EQ(made, 2) << "the second look finds the bytes";
+  EXPECT_EQ(store().bytesInMemory(), uint64_t(4096 + size));
+  store().retain({});
+  EXPECT_FALSE(store().lookup("w_1"));
+  EXPECT_EQ(store().bytesInMemory(), 0u);
+  llvm::sys::fs::remove(path);
+}
+
 TEST_F(Weights, TheSoleHolderGivesUpWhatItDoesNotName) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   OpBuilder builder(module->getBodyRegion());

@@ -31,16 +31,14 @@ struct BlockWeights {
   std::optional<top::TensorData> mins;
 };
 
-std::optional<BlockWeights> weightsOf(device::BlockMatMulOp op) {
-  if (op.getPacking() || !op.getScales()) {
-    return std::nullopt;
-  }
-  std::optional<top::TensorData> integers = top::getConstantData(op.getW()),
-                                 scales = top::getConstantData(op.getScales()), mins;
-  if (op.getMins() && !(mins = top::getConstantData(op.getMins()))) {
-    return std::nullopt;
-  }
-  return integers && scales ? std::optional(BlockWeights{*integers, *scales, mins}) : std::nullopt;
+bool hasConstantWeights(device::BlockMatMulOp op) {
+  return !op.getPacking() && op.getScales() && top::isConstant(op.getW()) && top::isConstant(op.getScales()) &&
+         (!op.getMins() || top::isConstant(op.getMins()));
+}
+
+BlockWeights weightsOf(device::BlockMatMulOp op) {
+  return {*top::getConstantData(op.getW()), *top::getConstantData(op.getScales()),
+          op.getMins() ? top::getConstantData(op.getMins()) : std::nullopt};
 }
 
 /// Returns true if every number is an f16.
@@ -135,7 +133,7 @@ struct PackBlocks : impl::PackBlocksPassBase<PackBlocks> {
       std::vector<std::vector<char>> packed(batch.size());
       SmallVector<BlockPackingAttr> packings(batch.size());
       parallelFor(&getContext(), 0, batch.size(), [&](size_t i) {
-        BlockWeights weights = *weightsOf(batch[i]);
+        BlockWeights weights = weightsOf(batch[i]);
         packings[i] = choosePacking(batch[i], weights);
         packed[i] = BlockPacker(packings[i], weights).pack();
       });
@@ -150,7 +148,7 @@ private:
   static bool canPack(device::BlockMatMulOp op) {
     constexpr int64_t kMostOfBlock = 256;
     const auto block = static_cast<int64_t>(op.getBlock());
-    return block % kBlock == 0 && block <= kMostOfBlock && weightsOf(op) && op.getWeightShape()[0] > 0;
+    return block % kBlock == 0 && block <= kMostOfBlock && hasConstantWeights(op) && op.getWeightShape()[0] > 0;
   }
 
   static void install(device::BlockMatMulOp op, BlockPackingAttr packing, std::vector<char> packed) {

@@ -163,7 +163,8 @@ Value shared(Lowering &lower, RankedTensorType type, Value weight, ArrayRef<char
   if (!view || int64_t(bytes.size()) <= top::kMaxInlineBytes) {
     return top::createConstant(lower.rewriter, lower.loc, type, bytes, hint);
   }
-  std::string key = store.add(hint, type.getElementType(), type.getShape(), bytes, view->owner);
+  std::string key = store.add(hint, type.getElementType(), type.getShape(), bytes, view->owner, view->isMapped);
+  store.release(key); // adding it read all of it
   return top::WeightOp::create(lower.rewriter, lower.loc, type, lower.rewriter.getStringAttr(key));
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Decoder/WeightReader.h"
 
+#include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/Unsupported.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -38,7 +39,24 @@ void removeZeroScales(gguf::GroupedNumbers &numbers) {
   }
 }
 
+/// Returns the numbers of a tensor as kernels take them. Gives the memory of |file|, which holds them, back.
+gguf::GroupedNumbers readKernelGroups(const gguf::Tensor &tensor, const llvm::MemoryBuffer &file) {
+  gguf::GroupedNumbers numbers = gguf::readGroups(tensor);
+  if (isMapped(file)) {
+    releasePages(tensor.bytes);
+  }
+  centre(numbers);
+  removeZeroScales(numbers);
+  return numbers;
+}
+
 } // namespace
+
+const llvm::MemoryBuffer &WeightReader::fileOf(const gguf::Tensor &tensor) const {
+  return **llvm::find_if(checkpoint.files, [&](const std::shared_ptr<llvm::MemoryBuffer> &file) {
+    return tensor.bytes.data() >= file->getBufferStart() && tensor.bytes.data() <= file->getBufferEnd();
+  });
+}
 
 const gguf::Tensor *WeightReader::find(StringRef name, ArrayRef<int64_t> shape) {
   auto found = checkpoint.tensors.find(name);
@@ -80,21 +98,22 @@ WeightReader::Parts WeightReader::parts(StringRef name, ArrayRef<int64_t> shape)
   OpBuilder &b = graph.getBuilder();
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(b.getInsertionBlock()); // later readers may be anywhere
+  const llvm::MemoryBuffer &file = fileOf(*tensor);
   const bool isAligned = reinterpret_cast<uintptr_t>(tensor->bytes.data()) % alignof(float) == 0;
   if (tensor->format->code == gguf::kF32 && isAligned) {
-    result.values = graph.constant(RankedTensorType::get(shape, graph.f32()), tensor->bytes, files, name);
+    result.values =
+        graph.constant(RankedTensorType::get(shape, graph.f32()), tensor->bytes, files, isMapped(file), name);
     return result;
   }
   if (!tensor->format->decode || !keepsFormats) {
     result.values = graph.constant(shape, gguf::readFloats(*tensor), name);
     return result;
   }
-  gguf::GroupedNumbers numbers = gguf::readGroups(*tensor);
-  centre(numbers);
-  removeZeroScales(numbers);
+  const gguf::GroupedNumbers numbers = readKernelGroups(*tensor, file);
   const int64_t groups = shape[1] / numbers.group;
-  Value integers = graph.constant(RankedTensorType::get({shape[0], groups, numbers.group}, b.getI8Type()),
-                                  std::move(numbers.integers), name.str());
+  Value integers = graph.lazyConstant(
+      RankedTensorType::get({shape[0], groups, numbers.group}, b.getI8Type()),
+      [tensor = *tensor, &file, owner = files] { return readKernelGroups(tensor, file).integers; }, name);
   Value scales = graph.constant({shape[0], groups, 1}, numbers.scales, name.str() + ".scales");
   result.values = graph.create<DequantizeOp>(integers, scales, graph.scalar(b.getI8Type(), 0));
   if (!numbers.minima.empty()) {

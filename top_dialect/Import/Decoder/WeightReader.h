@@ -40,6 +40,7 @@ private:
   struct Parts {
     mlir::Value values, minima;
   };
+  const llvm::MemoryBuffer &fileOf(const gguf::Tensor &tensor) const;
   const gguf::Tensor *find(llvm::StringRef name, llvm::ArrayRef<int64_t> shape);
   Parts parts(llvm::StringRef name, llvm::ArrayRef<int64_t> shape);
 
