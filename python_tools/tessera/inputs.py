@@ -188,7 +188,7 @@ def random_inputs(
 
     Floats are uniform in the `ranges` of their input, else in [-1, 1), or pixels 0..255 after the model's
     pre-processing. Integers are 0 or 1, which is nearly always a valid index, token or mask. Divisors of integers are 1
-    or 2, and indices into one element are 0.
+    or 2, and indices into one element are 0. Masks whose sums must be sizes are 1.
     """
     generator = np.random.default_rng(seed)
     arrays = {}
@@ -211,6 +211,8 @@ def _random_integers(generator: np.random.Generator, spec: InputSpec) -> np.ndar
         drawn = drawn + 1
     elif spec.uses and spec.uses.index_below == 1:
         drawn = np.zeros_like(drawn)
+    elif spec.uses and {"reduce", "bind"} <= spec.uses.reaches:
+        drawn = np.ones_like(drawn)
     return drawn.astype(spec.dtype)
 
 

@@ -201,6 +201,20 @@ Result product(ReduceOp op, unsigned depth) {
   return Sizes{count};
 }
 
+/// Reads the sums of equal numbers, e.g. the length of an attention mask of ones.
+Result summed(ReduceOp op) {
+  auto expand = op.getX().getDefiningOp<ExpandOp>();
+  auto element = expand && op.getKind() == ReduceKind::sum ? getConstantInts(expand.getX()) : std::nullopt;
+  if (!element || element->size() != 1) {
+    return std::nullopt;
+  }
+  Dim sum = element->front();
+  for (int64_t axis : op.getAxes()) {
+    sum *= Shape(op.getX())[axis];
+  }
+  return Sizes(numElements(op.getY()), sum);
+}
+
 /// Floats that are computed from sizes: |numerators| / |denominator|.
 struct Fractions {
   Sizes numerators;
@@ -279,7 +293,9 @@ Result readOp(mlir::Operation *op, unsigned depth) {
       .Case([&](ConcatOp concat) { return joined(concat, depth); })
       .Case([&](ExpandOp expand) { return expanded(expand, depth); })
       .Case([&](WhereOp where) { return selected(where, depth); })
-      .Case([&](ReduceOp reduce) { return product(reduce, depth); })
+      .Case([&](ReduceOp reduce) {
+        return reduce.getKind() == ReduceKind::sum ? summed(reduce) : product(reduce, depth);
+      })
       .Case([&](NegOp neg) { return negated(neg, depth); })
       .Case([&](AddOp) { return combined(op, depth, [](Dim a, Dim b) { return a + b; }); })
       .Case([&](SubOp) { return combined(op, depth, [](Dim a, Dim b) { return a - b; }); })
@@ -324,7 +340,7 @@ Result readSizes(Value value, unsigned depth) {
     return toSizes(*constant);
   }
   mlir::Operation *op = value.getDefiningOp();
-  if (type.getRank() > 1) {
+  if (type.getRank() > 1 && numElements(type) != 1) {
     return op && depth > 0 ? readMove(op, depth - 1) : std::nullopt;
   }
   return withBound(value, op && depth > 0 ? readOp(op, depth - 1) : std::nullopt);

@@ -3,6 +3,8 @@
 #include "top_dialect/Import/Onnx/Attention/AttentionBuilder.h"
 
 #include "top_dialect/IR/MaskedRows.h"
+#include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Import/Onnx/SizeValues.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -18,18 +20,13 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
+using Sizes = llvm::SmallVector<Dim>;
+
 /// Returns |x| with a dim of size 1 inserted at |axis|.
 Value insertDim(NodeImporter &n, Value x, int64_t axis) {
-  Ints shape(NodeImporter::shape(x));
-  shape.insert(shape.begin() + axis, 1);
-  return n.reshape(x, shape);
-}
-
-/// Returns the numbers 0 to |count| - 1 in the given |shape|.
-Value iota(NodeImporter &n, int64_t count, llvm::ArrayRef<int64_t> shape) {
-  Ints values(count);
-  std::iota(values.begin(), values.end(), 0);
-  return n.reshape(n.intVector(values), shape);
+  Sizes sizes = NodeImporter::sizes(x);
+  sizes.insert(sizes.begin() + axis, 1);
+  return reshapeTo(n, x, sizes);
 }
 
 Value multiply(NodeImporter &n, Value a, Value b, bool transB) {
@@ -43,27 +40,28 @@ struct Groups {
   int64_t heads = 0, repeats = 1;
 
   Groups(NodeImporter &n, const Attention &a) : q(a.q), k(a.k), v(a.v) {
-    Ints dims(NodeImporter::shape(q));
+    Sizes dims = NodeImporter::sizes(q);
+    int64_t queryHeads = NodeImporter::dim(q, 1);
     heads = NodeImporter::dim(k, 1);
-    if (!n.failed() && (heads <= 0 || dims[1] % heads != 0)) {
-      n.fail(llvm::formatv("{0} query heads are not a multiple of {1} key heads", dims[1], heads));
+    if (!n.failed() && (heads <= 0 || queryHeads <= 0 || queryHeads % heads != 0)) {
+      n.fail(llvm::formatv("{0} query heads are not a multiple of {1} key heads", queryHeads, heads));
     }
-    if (n.failed() || dims[1] == heads) {
+    if (n.failed() || queryHeads == heads) {
       return;
     }
-    repeats = dims[1] / heads;
-    q = n.reshape(q, {dims[0], heads, repeats, dims[2], dims[3]});
+    repeats = queryHeads / heads;
+    q = reshapeTo(n, q, {dims[0], heads, repeats, dims[2], dims[3]});
     k = insertDim(n, k, 2);
     v = insertDim(n, v, 2);
   }
 
   Value join(NodeImporter &n, Value x) const {
-    Ints dims(NodeImporter::shape(x));
-    return repeats == 1 || n.failed() ? x : n.reshape(x, {dims[0], heads * repeats, dims[3], dims[4]});
+    Sizes dims = NodeImporter::sizes(x);
+    return repeats == 1 || n.failed() ? x : reshapeTo(n, x, {dims[0], heads * repeats, dims[3], dims[4]});
   }
   Value split(NodeImporter &n, Value x) const {
-    Ints dims(NodeImporter::shape(x));
-    return repeats == 1 || n.failed() ? x : n.reshape(x, {dims[0], heads, repeats, dims[2], dims[3]});
+    Sizes dims = NodeImporter::sizes(x);
+    return repeats == 1 || n.failed() ? x : reshapeTo(n, x, {dims[0], heads, repeats, dims[2], dims[3]});
   }
   /// Returns a mask for [B, H, S, T] with the extra dim.
   Value splitMask(NodeImporter &n, Value mask) const {
@@ -71,22 +69,22 @@ struct Groups {
     if (axis < 0 || repeats == 1 || n.failed()) {
       return mask;
     }
-    Ints shape(NodeImporter::shape(mask));
-    bool isShared = shape[axis] == 1;
-    shape[axis] = isShared ? 1 : heads;
-    shape.insert(shape.begin() + axis + 1, isShared ? 1 : repeats);
-    return n.reshape(mask, shape);
+    Sizes sizes = NodeImporter::sizes(mask);
+    bool isShared = sizes[axis].is(1);
+    sizes[axis] = isShared ? 1 : heads;
+    sizes.insert(sizes.begin() + axis + 1, isShared ? 1 : repeats);
+    return reshapeTo(n, mask, sizes);
   }
 };
 
 /// Returns the softmax with one more score per head, which contributes to the sum but has no column in the result.
 Value softmaxWithSink(NodeImporter &n, Value scores, Value sink) {
-  Ints dims(NodeImporter::shape(scores));
+  Sizes dims = NodeImporter::sizes(scores);
   if (!sink || n.failed()) {
     return n.create<SoftmaxOp>(scores, 3, false);
   }
-  Value column = n.reshape(n.cast(sink, NodeImporter::elementType(scores)), {1, dims[1], 1, 1});
-  column = n.create<ExpandOp>(column, Value(), Ints{dims[0], dims[1], dims[2], 1});
+  Value column = reshapeTo(n, n.cast(sink, NodeImporter::elementType(scores)), {1, dims[1], 1, 1});
+  column = n.expandTo(column, {dims[0], dims[1], dims[2], 1});
   Value all = n.create<SoftmaxOp>(n.create<ConcatOp>(mlir::ValueRange{scores, column}, 3), 3, false);
   return sliceRange(n, all, 3, 0, dims[3]);
 }
@@ -132,36 +130,87 @@ bool requireStaticDims(NodeImporter &n, llvm::ArrayRef<Value> values) {
   return !n.failed();
 }
 
+bool requireSizes(NodeImporter &n, llvm::ArrayRef<Value> values) {
+  if (llvm::any_of(values, [](Value value) { return value && !Shape(value).isDetermined(); })) {
+    n.unsupported("needs static dims, or ranges for open ones: fix them with --input_shapes, or use --dims");
+  }
+  return !n.failed();
+}
+
+bool makeEqual(NodeImporter &n, Dim a, Dim b, Value user) {
+  mlir::Operation *op = user.getDefiningOp();
+  detail::UnequalSizes sizes{a, b};
+  ImportState &state = *n.graph.model.state;
+  return sameSize(a, b) ||
+         (op && (assumeEqual(sizes, op, state.replacedSymbols) || assumeEqual(sizes, op, state.regions)));
+}
+
+/// Returns true if an op that reads |value|, possibly through other ops, binds the symbol |name|.
+static bool bindsSymbol(Value value, llvm::StringRef name, unsigned depth = 4) {
+  return llvm::any_of(value.getUsers(), [&](mlir::Operation *user) {
+    auto bind = mlir::dyn_cast<BindOp>(user);
+    return bind ? bind.getSymbol().getName() == name
+                : depth > 0 && user->getNumResults() == 1 && bindsSymbol(user->getResult(0), name, depth - 1);
+  });
+}
+
+void requireEqual(NodeImporter &n, Value values, Value expected, llvm::StringRef difference) {
+  std::string name = llvm::formatv("2 * ({0})", difference);
+  if (n.failed() || bindsSymbol(values, name)) {
+    return; // another layer requires it
+  }
+  // A symbol has at least two values, of which twice a difference takes only 0.
+  Value twice = n.create<SubOp>(n.cast(values, n.b.getI64Type()), expected);
+  twice = n.create<AddOp>(twice, twice);
+  auto none = SizeSymbolAttr::get(n.b.getContext(), name, 0, 1, 0);
+  for (int64_t i = 0; i < knownNumElements(twice).value_or(0) && !n.failed(); ++i) {
+    BindOp::create(n.b, n.loc, twice, i, none);
+  }
+}
+
+Value reshapeTo(NodeImporter &n, Value x, llvm::ArrayRef<Dim> sizes) {
+  return n.failed() || NodeImporter::hasSizes(x, sizes) ? x : n.reshapeTo(x, sizes);
+}
+
+Value numbers(NodeImporter &n, Dim start, Dim limit, llvm::ArrayRef<Dim> sizes) {
+  if (!start.isKnown() || !limit.isKnown()) {
+    return reshapeTo(n, openRange(n, start, limit, n.b.getI64Type()), sizes);
+  }
+  Ints values(std::max<int64_t>(limit.value() - start.value(), 0));
+  std::iota(values.begin(), values.end(), start.value());
+  return reshapeTo(n, n.intVector(values), sizes);
+}
+
 Value splitHeads(NodeImporter &n, Value x, int64_t heads, llvm::StringRef what) {
-  llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
-  if (shape.size() == 4) {
+  Sizes sizes = NodeImporter::sizes(x);
+  if (sizes.size() == 4) {
     return x;
   }
-  if (!n.failed() && (shape.size() != 3 || heads <= 0 || shape[2] % heads != 0)) {
+  if (!n.failed() && (sizes.size() != 3 || heads <= 0 || !sizes[2].isKnown() || sizes[2].value() % heads != 0)) {
     n.fail(
         llvm::formatv("an input of rank {0} cannot be split into {1} = {2}; allowed: rank 3 with a last dim that is a "
                       "multiple of it, or rank 4",
-                      shape.size(), what, heads));
+                      sizes.size(), what, heads));
   }
   if (n.failed()) {
     return x;
   }
-  return n.transpose(n.reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
+  return n.transpose(reshapeTo(n, x, {sizes[0], sizes[1], heads, sizes[2].value() / heads}), {0, 2, 1, 3});
 }
 
 Value joinHeads(NodeImporter &n, Value x) {
-  Ints dims(NodeImporter::shape(x));
-  return n.failed() ? x : n.reshape(n.transpose(x, {0, 2, 1, 3}), {dims[0], dims[2], dims[1] * dims[3]});
+  Sizes dims = NodeImporter::sizes(x);
+  return n.failed() ? x : reshapeTo(n, n.transpose(x, {0, 2, 1, 3}), {dims[0], dims[2], dims[1] * dims[3]});
 }
 
-Value sliceRange(NodeImporter &n, Value x, int64_t axis, int64_t begin, int64_t end) {
-  Ints sizes(NodeImporter::shape(x)), starts(sizes.size(), 0), steps(sizes.size(), 1);
-  if (n.failed() || (begin == 0 && end == sizes[axis])) {
+Value sliceRange(NodeImporter &n, Value x, int64_t axis, Dim begin, Dim end) {
+  Sizes sizes = NodeImporter::sizes(x), starts(sizes.size(), 0);
+  if (n.failed() || (begin.is(0) && sameSize(end, sizes[axis]))) {
     return x;
   }
   starts[axis] = begin;
   sizes[axis] = end - begin;
-  return n.create<SliceOp>(x, starts, sizes, steps);
+  return n.slice(x, starts, sizes, Ints(sizes.size(), 1));
 }
 
 Value maskOf(NodeImporter &n, Value allowed, mlir::Type element, double hidden) {
@@ -170,22 +219,9 @@ Value maskOf(NodeImporter &n, Value allowed, mlir::Type element, double hidden) 
 
 Value plus(NodeImporter &n, Value a, Value b) { return !a ? b : !b ? a : n.create<AddOp>(a, b); }
 
-Value windowMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, KeyWindow window, int64_t offset) {
-  llvm::SmallVector<double> values;
-  for (int64_t i = 0; i < queries; ++i) {
-    for (int64_t j = 0; j < keys; ++j) {
-      int64_t ahead = j - (i + offset);
-      bool isHidden = (window.right >= 0 && ahead > window.right) || (window.left >= 0 && -ahead > window.left);
-      values.push_back(isHidden ? -kInf : 0.0);
-    }
-  }
-  return n.floatConstant(element, {queries, keys}, values);
-}
-
-Value windowMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, KeyWindow window, Value offsets) {
-  Value position =
-      n.create<AddOp>(iota(n, queries, {queries, 1}), n.reshape(offsets, {NodeImporter::dim(offsets, 0), 1, 1, 1}));
-  Value ahead = n.create<SubOp>(iota(n, keys, {1, keys}), position), allowed;
+/// Returns the mask of a window for |ahead|, the distances of keys from their queries.
+static Value maskOfDistances(NodeImporter &n, mlir::Type element, Value ahead, KeyWindow window) {
+  Value allowed;
   if (window.right >= 0) {
     allowed = n.create<CompareOp>(ahead, n.scalarLike(ahead, static_cast<double>(window.right)), CompareKind::le);
   }
@@ -196,9 +232,31 @@ Value windowMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t k
   return maskOf(n, allowed, element, -kInf);
 }
 
+Value windowMask(NodeImporter &n, mlir::Type element, Dim queries, Dim keys, KeyWindow window, Dim offset) {
+  if (!queries.isKnown() || !keys.isKnown() || !offset.isKnown()) {
+    Value position = numbers(n, offset, offset + queries, {queries, 1});
+    return maskOfDistances(n, element, n.create<SubOp>(numbers(n, 0, keys, {1, keys}), position), window);
+  }
+  llvm::SmallVector<double> values;
+  for (int64_t i = 0; i < queries.value(); ++i) {
+    for (int64_t j = 0; j < keys.value(); ++j) {
+      int64_t ahead = j - (i + offset.value());
+      bool isHidden = (window.right >= 0 && ahead > window.right) || (window.left >= 0 && -ahead > window.left);
+      values.push_back(isHidden ? -kInf : 0.0);
+    }
+  }
+  return n.floatConstant(element, {queries.value(), keys.value()}, values);
+}
+
+Value windowMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, KeyWindow window, Value offsets) {
+  Value position = n.create<AddOp>(numbers(n, 0, queries, {queries, 1}),
+                                   n.reshape(offsets, {NodeImporter::dim(offsets, 0), 1, 1, 1}));
+  return maskOfDistances(n, element, n.create<SubOp>(numbers(n, 0, keys, {1, keys}), position), window);
+}
+
 Value lengthMask(NodeImporter &n, mlir::Type element, int64_t keys, Value lengths, double hidden) {
   Value ends = n.reshape(lengths, {NodeImporter::dim(lengths, 0), 1, 1, 1});
-  return maskOf(n, n.create<CompareOp>(iota(n, keys, {keys}), ends, CompareKind::lt), element, hidden);
+  return maskOf(n, n.create<CompareOp>(numbers(n, 0, keys, {keys}), ends, CompareKind::lt), element, hidden);
 }
 
 void Attention::setScale(double given) {
@@ -225,23 +283,23 @@ Value makeRotary(NodeImporter &n, Value x, Value cos, Value sin, int64_t dims, b
   if (n.failed()) {
     return x;
   }
-  Ints shape(NodeImporter::shape(x));
-  dims = dims == 0 ? shape[3] : dims;
-  Ints angles(NodeImporter::shape(cos));
-  if ((dims < 2 || dims % 2 != 0 || dims > shape[3] || angles.size() != 3 || angles.back() != dims / 2 ||
-       NodeImporter::shape(sin) != llvm::ArrayRef<int64_t>(angles))) {
+  int64_t size = NodeImporter::dim(x, 3);
+  dims = dims == 0 ? size : dims;
+  Sizes angles = NodeImporter::sizes(cos);
+  if (dims < 2 || dims % 2 != 0 || dims > size || angles.size() != 3 || !angles.back().is(dims / 2) ||
+      !NodeImporter::hasSizes(sin, angles)) {
     n.fail(llvm::formatv("cos and sin of rank {0} with a last dim of {1} do not fit heads of {2} elements of which {3} "
                          "are rotated; allowed are last dims of {4}",
-                         angles.size(), angles.empty() ? 0 : angles.back(), shape[3], dims, dims / 2));
+                         angles.size(), angles.empty() ? "0" : toText(angles.back()), size, dims, dims / 2));
   }
   if (n.failed()) {
     return x;
   }
   angles.insert(angles.begin() + 1, 1);
   mlir::Type element = NodeImporter::elementType(x);
-  Value c = n.cast(n.reshape(cos, angles), element), s = n.cast(n.reshape(sin, angles), element);
+  Value c = n.cast(reshapeTo(n, cos, angles), element), s = n.cast(reshapeTo(n, sin, angles), element);
   Value y = n.create<RopeOp>(sliceRange(n, x, 3, 0, dims), c, s, interleaved);
-  return dims == shape[3] ? y : n.create<ConcatOp>(mlir::ValueRange{y, sliceRange(n, x, 3, dims, shape[3])}, 3);
+  return dims == size ? y : n.create<ConcatOp>(mlir::ValueRange{y, sliceRange(n, x, 3, dims, size)}, 3);
 }
 
 Value gatherAngles(NodeImporter &n, Value table, Value positions) {

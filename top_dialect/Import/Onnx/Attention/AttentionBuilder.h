@@ -9,6 +9,16 @@ namespace tessera::top::onnx_import {
 
 /// Fails unless all non-null |values| have static dims.
 bool requireStaticDims(NodeImporter &n, llvm::ArrayRef<mlir::Value> values);
+/// Fails unless the dims of all non-null |values| are static or have ranges.
+bool requireSizes(NodeImporter &n, llvm::ArrayRef<mlir::Value> values);
+/// Makes two sizes equal if a symbol of an input can be replaced; returns false otherwise. |user| needs them equal.
+bool makeEqual(NodeImporter &n, Dim a, Dim b, mlir::Value user);
+/// Lets runs fail in which an integer of |values| differs from |expected|. Errors show the formula |difference|.
+void requireEqual(NodeImporter &n, mlir::Value values, mlir::Value expected, llvm::StringRef difference);
+/// Reshapes |x| unless it has these sizes.
+mlir::Value reshapeTo(NodeImporter &n, mlir::Value x, llvm::ArrayRef<Dim> sizes);
+/// Returns the i64 numbers from |start| to |limit| - 1 as a tensor of |sizes|.
+mlir::Value numbers(NodeImporter &n, Dim start, Dim limit, llvm::ArrayRef<Dim> sizes);
 
 /// Reshapes [B, S, heads * E] to [B, heads, S, E]. A tensor of rank 4 is already in this form and is returned as it is.
 /// |what| names the number of heads in errors.
@@ -16,7 +26,7 @@ mlir::Value splitHeads(NodeImporter &n, mlir::Value x, int64_t heads, llvm::Stri
 /// Reshapes [B, heads, S, E] to [B, S, heads * E].
 mlir::Value joinHeads(NodeImporter &n, mlir::Value x);
 /// Returns the elements |begin| to |end| - 1 along |axis|.
-mlir::Value sliceRange(NodeImporter &n, mlir::Value x, int64_t axis, int64_t begin, int64_t end);
+mlir::Value sliceRange(NodeImporter &n, mlir::Value x, int64_t axis, Dim begin, Dim end);
 /// Returns a mask that is 0 where |allowed| is true, and |hidden| elsewhere.
 mlir::Value maskOf(NodeImporter &n, mlir::Value allowed, mlir::Type element, double hidden);
 mlir::Value plus(NodeImporter &n, mlir::Value a, mlir::Value b); ///< returns a + b; either may be null
@@ -27,9 +37,8 @@ struct KeyWindow {
   int64_t left = -1, right = -1;
   bool isOpen() const { return left < 0 && right < 0; }
 };
-/// Returns the mask [queries, keys] of a window at a constant offset.
-mlir::Value windowMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, KeyWindow window,
-                       int64_t offset);
+/// Returns the mask [queries, keys] of a window at an offset that is a number or a size.
+mlir::Value windowMask(NodeImporter &n, mlir::Type element, Dim queries, Dim keys, KeyWindow window, Dim offset);
 /// Returns the mask [B, 1, queries, keys] of a window at |offsets| (i64 [B]) known at run time.
 mlir::Value windowMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, KeyWindow window,
                        mlir::Value offsets);

@@ -77,13 +77,15 @@ void appendPast(NodeImporter &n, Attention &a, Value pastKey, Value pastValue) {
   a.v = n.create<ConcatOp>(mlir::ValueRange{pastValue, a.v}, 2);
 }
 
-bool requireStaticInputs(NodeImporter &n) {
+llvm::SmallVector<Value> givenInputs(NodeImporter &n) {
   llvm::SmallVector<Value> given;
   for (unsigned i = 0; i < n.numInputs(); ++i) {
     given.push_back(n.optionalInput(i));
   }
-  return requireStaticDims(n, given);
+  return given;
 }
+
+bool requireStaticInputs(NodeImporter &n) { return requireStaticDims(n, givenInputs(n)); }
 
 //===----------------------------------------------------------------------===//
 // Attention
@@ -230,21 +232,14 @@ public:
     reject();
     heads = n.requiredInt("num_heads");
     keyHeads = n.requiredInt("kv_num_heads");
-    if (n.failed() || !requireStaticInputs(n)) {
+    llvm::SmallVector<Value> given = givenInputs(n);
+    if (n.failed() || !requireSizes(n, given)) {
       return;
     }
-    sharesBuffers = n.hasInput(3) && !getConstantInts(n.input(6));
-    Ints total = sharesBuffers ? Ints{NodeImporter::dim(n.input(3), 2)} : n.constantInts(6, "total_sequence_length");
-    if (n.failed() || !readOperands() || total.size() != 1) {
+    bool isOpen = llvm::any_of(given, [](Value value) { return value && !Shape(value).isKnown(); });
+    if (!(isOpen ? attendOpen() : attendStatic())) {
       return;
     }
-    tokens = total.front();
-    findPlaces();
-    normalise();
-    rotate();
-    a.k = extend(n.optionalInput(3), a.k);
-    a.v = extend(n.optionalInput(4), a.v);
-    addBias();
     a.setScale(n.floatAttr("scale", 0));
     a.softcap = n.floatAttr("softcap", 0);
     a.sink = n.optionalInput(11);
@@ -257,6 +252,66 @@ public:
   }
 
 private:
+  bool attendStatic() {
+    sharesBuffers = n.hasInput(3) && !getConstantInts(n.input(6));
+    Ints total = sharesBuffers ? Ints{NodeImporter::dim(n.input(3), 2)} : n.constantInts(6, "total_sequence_length");
+    if (n.failed() || !readOperands() || total.size() != 1) {
+      return false;
+    }
+    tokens = total.front();
+    batch = NodeImporter::dim(a.q, 0);
+    findPlaces();
+    normalise();
+    rotate(n.hasInput(9) ? n.input(9) : positionsFrom(starts, NodeImporter::dim(a.q, 2)));
+    a.k = extend(n.optionalInput(3), a.k);
+    a.v = extend(n.optionalInput(4), a.v);
+    addBias();
+    return true;
+  }
+
+  /// Appends the new tokens to the cache. All sequences must have the same number of tokens.
+  bool attendOpen() {
+    if (!readOperands()) {
+      return false;
+    }
+    Dim before = n.hasInput(3) ? NodeImporter::sizes(n.input(3))[2] : Dim(0), count = NodeImporter::sizes(a.q)[2];
+    normalise();
+    rotate(n.hasInput(9) ? n.input(9) : numbers(n, before, before + count, {1, count}));
+    if (n.hasInput(3)) {
+      appendPast(n, a, n.input(3), n.input(4));
+    }
+    requireTotal(before + count);
+    requireLengths(before + count);
+    int64_t window = n.intAttr("local_window_size", -1);
+    KeyWindow keys{window > 0 ? window - 1 : -1, n.intAttr("causal", 1) != 0 ? 0 : -1};
+    if (!keys.isOpen()) {
+      a.bias = windowMask(n, NodeImporter::elementType(a.q), count, before + count, keys, before);
+    }
+    a.bias = plus(n, a.bias, n.optionalInput(10));
+    return !n.failed();
+  }
+
+  /// Makes total_sequence_length (input 6) the size |tokens|.
+  void requireTotal(Dim tokens) {
+    llvm::SmallVector<Dim> total = n.sizesInput(6, "total_sequence_length");
+    if (!n.failed() && (total.size() != 1 || !makeEqual(n, total.front(), tokens, a.k))) {
+      n.unsupported(llvm::formatv("total_sequence_length is {0}; with open dims, it must be the length of past_key and "
+                                  "that of query: {1}",
+                                  total.size() == 1 ? toText(total.front()) : "no number", toText(tokens)));
+    }
+  }
+
+  /// Lets runs fail in which seqlens_k (input 5), the numbers of tokens - 1, differs from |tokens| - 1.
+  void requireLengths(Dim tokens) {
+    Value lengths = n.input(5);
+    if (auto known = n.openSizes(lengths);
+        n.failed() || (known && llvm::all_of(*known, [&](Dim last) { return sameSize(last + 1, tokens); }))) {
+      return;
+    }
+    requireEqual(n, lengths, numbers(n, tokens - 1, tokens, {1}),
+                 llvm::formatv("seqlens_k + 1 - ({0})", toText(tokens)).str());
+  }
+
   /// Sets |starts| and |ends|. In the first call, all sequences start at 0, even if they end before the last query.
   void findPlaces() {
     int64_t queries = NodeImporter::dim(a.q, 2);
@@ -301,7 +356,6 @@ private:
              "together");
       return false;
     }
-    batch = NodeImporter::dim(q, 0);
     if (!k) {
       int64_t size = width / (heads + 2 * keyHeads);
       v = sliceRange(n, q, 2, (heads + keyHeads) * size, width);
@@ -333,11 +387,10 @@ private:
     return n.create<AddOp>(n.reshape(first, {batch, 1}), n.intVector(numbers));
   }
 
-  void rotate() {
+  void rotate(Value positions) {
     if (n.intAttr("do_rotary", 0) == 0 || n.failed()) {
       return;
     }
-    Value positions = n.hasInput(9) ? n.input(9) : positionsFrom(starts, NodeImporter::dim(a.q, 2));
     Value cos = gatherAngles(n, n.input(7), positions), sin = gatherAngles(n, n.input(8), positions);
     bool interleaved = n.intAttr("rotary_interleaved", 0) != 0;
     int64_t dims = 2 * NodeImporter::dim(cos, 2);
@@ -418,7 +471,7 @@ void rotaryEmbedding(NodeImporter &n) {
     n.unsupported(llvm::formatv("attribute 'scale' is {0}; supported is 1", n.floatAttr("scale", 1.0)));
   }
   Value x = n.input(0), positions = n.input(1), cos = n.input(2), sin = n.input(3);
-  if (!requireStaticDims(n, {x, positions, cos, sin})) {
+  if (!requireSizes(n, {x, positions, cos, sin})) {
     return;
   }
   int64_t dims = n.intAttr("rotary_embedding_dim", 0), heads = n.intAttr("num_heads", 0);
@@ -430,12 +483,10 @@ void rotaryEmbedding(NodeImporter &n) {
   if (n.failed()) {
     return;
   }
-  int64_t batch = NodeImporter::dim(x, 0), count = NodeImporter::dim(x, 2);
+  Dim batch = NodeImporter::sizes(x)[0], count = NodeImporter::sizes(x)[2];
   if (NodeImporter::rank(positions) == 1 && NodeImporter::dim(positions, 0) == 1) { // of the first token
-    Ints numbers(count);
-    std::iota(numbers.begin(), numbers.end(), 0);
-    positions = n.create<AddOp>(n.cast(positions, n.b.getI64Type()), n.intVector(numbers));
-    positions = n.create<ExpandOp>(positions, Value(), Ints{batch, count});
+    positions = n.create<AddOp>(n.cast(positions, n.b.getI64Type()), numbers(n, 0, count, {count}));
+    positions = n.expandTo(positions, {batch, count});
   }
   Value y = makeRotary(n, x, gatherAngles(n, cos, positions), gatherAngles(n, sin, positions), dims,
                        n.intAttr("interleaved", 0) != 0);

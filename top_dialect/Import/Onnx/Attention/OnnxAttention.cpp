@@ -16,17 +16,16 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Returns the mask to add to the scores. Keys beyond the length of the mask are hidden.
-Value additiveMask(NodeImporter &n, Value mask, mlir::Type element, int64_t keys) {
+Value additiveMask(NodeImporter &n, Value mask, mlir::Type element, Dim keys) {
   mask = NodeImporter::elementType(mask).isInteger(1) ? maskOf(n, mask, element, -kInf) : n.cast(mask, element);
-  int64_t rank = NodeImporter::rank(mask), given = NodeImporter::dim(mask, rank - 1);
-  if (rank > 0 && given != 1 && given < keys && !n.failed()) {
-    Ints rest(NodeImporter::shape(mask));
-    rest.back() = keys - given;
-    int64_t count = std::accumulate(rest.begin(), rest.end(), int64_t{1}, std::multiplies<>());
-    Value hidden = n.floatConstant(element, rest, llvm::SmallVector<double>(count, -kInf));
-    mask = n.create<ConcatOp>(mlir::ValueRange{mask, hidden}, rank - 1);
+  llvm::SmallVector<Dim> sizes = NodeImporter::sizes(mask);
+  if (n.failed() || sizes.empty() || sizes.back().is(1) || !sizes.back().isKnown() || !keys.isKnown() ||
+      sizes.back().value() >= keys.value()) {
+    return mask; // open sizes must be equal
   }
-  return mask;
+  sizes.back() = keys - sizes.back();
+  Value hidden = n.expandTo(n.floatConstant(element, Ints(sizes.size(), 1), {-kInf}), sizes);
+  return n.create<ConcatOp>(mlir::ValueRange{mask, hidden}, static_cast<int64_t>(sizes.size()) - 1);
 }
 
 /// Reads the attributes is_causal, left_window_size and right_window_size.
@@ -53,7 +52,8 @@ void attention(NodeImporter &n) {
   for (unsigned i = 0; i < 7; ++i) {
     given.push_back(n.optionalInput(i));
   }
-  if (!requireStaticDims(n, given)) {
+  bool hasSizes = given[6] ? requireStaticDims(n, given) : requireSizes(n, given);
+  if (!hasSizes) {
     return;
   }
   int64_t queryHeads = n.intAttr("q_num_heads", 0), keyHeads = n.intAttr("kv_num_heads", 0);
@@ -73,19 +73,19 @@ void attention(NodeImporter &n) {
     return;
   }
   mlir::Type element = NodeImporter::elementType(a.q);
-  int64_t queries = NodeImporter::dim(a.q, 2), keys = NodeImporter::dim(a.k, 2);
+  Dim queries = NodeImporter::sizes(a.q)[2], keys = NodeImporter::sizes(a.k)[2];
   a.mayHideRows = given[3] || lengths;
   a.bias = given[3] ? additiveMask(n, given[3], element, keys) : Value();
   KeyWindow window = readWindow(n);
   if (lengths) {
     lengths = n.cast(lengths, n.b.getI64Type());
-    a.bias = plus(n, a.bias, lengthMask(n, element, keys, lengths, -kInf));
+    a.bias = plus(n, a.bias, lengthMask(n, element, keys.value(), lengths, -kInf));
   }
   if (!window.isOpen() && lengths) {
-    Value offsets = n.create<SubOp>(lengths, n.scalarLike(lengths, static_cast<double>(queries)));
-    a.bias = plus(n, a.bias, windowMask(n, element, queries, keys, window, offsets));
+    Value offsets = n.create<SubOp>(lengths, n.scalarLike(lengths, static_cast<double>(queries.value())));
+    a.bias = plus(n, a.bias, windowMask(n, element, queries.value(), keys.value(), window, offsets));
   } else if (!window.isOpen()) {
-    int64_t offset = past ? NodeImporter::dim(past, 2) : 0;
+    Dim offset = past ? NodeImporter::sizes(past)[2] : Dim(0);
     a.bias = plus(n, a.bias, windowMask(n, element, queries, keys, window, offset));
     a.mayHideRows |= window.left >= 0; // the last queries may have no keys in their window
   }
@@ -106,7 +106,7 @@ void attention(NodeImporter &n) {
 
 void rotaryEmbedding(NodeImporter &n) {
   Value x = n.input(0), cos = n.input(1), sin = n.input(2), positions = n.optionalInput(3);
-  if (!requireStaticDims(n, {x, cos, sin, positions})) {
+  if (!requireSizes(n, {x, cos, sin, positions})) {
     return;
   }
   bool isFlat = NodeImporter::rank(x) == 3;
