@@ -544,21 +544,19 @@ static void sayConversion(const onnx_import::OnnxModel &model) {
   }
 }
 
-static llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-importModel(llvm::Expected<onnx_import::OnnxModel> model, const ImportOptions &options, mlir::MLIRContext &context) {
-  if (!model) {
-    return model.takeError();
-  }
-  model->maxFoldBytes = options.maxFoldBytes;
-  model->tensorLimit = options.tensorLimit();
-  model->foldLimit = options.memoryLimit;
-  model->state->warn = options.warn;
-  sayConversion(*model);
-  auto module = ModelImporter(*model, options, context).run();
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(onnx_import::OnnxModel model, const ImportOptions &options,
+                                                             mlir::MLIRContext &context) {
+  model.maxFoldBytes = options.maxFoldBytes;
+  model.tensorLimit = options.tensorLimit();
+  model.foldLimit = options.memoryLimit;
+  model.keepsFormats = options.keepsFormats;
+  model.state->warn = options.warn;
+  sayConversion(model);
+  auto module = ModelImporter(model, options, context).run();
   if (!module) {
     return module;
   }
-  if (std::string network = onnx_import::identifyNetwork(*model, options, &context); !network.empty()) {
+  if (std::string network = onnx_import::identifyNetwork(model, options, &context); !network.empty()) {
     (**module)->setAttr(kNetworkAttr, mlir::StringAttr::get(&context, network));
   }
   return module;
@@ -566,12 +564,14 @@ importModel(llvm::Expected<onnx_import::OnnxModel> model, const ImportOptions &o
 
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(StringRef path, const ImportOptions &options,
                                                              mlir::MLIRContext &context) {
-  return importModel(onnx_import::loadOnnxModel(path), options, context);
+  auto model = onnx_import::loadOnnxModel(path);
+  return model ? importOnnx(std::move(*model), options, context) : model.takeError();
 }
 
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importOnnxBytes(StringRef bytes, StringRef path, const ImportOptions &options, mlir::MLIRContext &context) {
-  return importModel(onnx_import::parseOnnxModel(bytes, path), options, context);
+  auto model = onnx_import::parseOnnxModel(bytes, path);
+  return model ? importOnnx(std::move(*model), options, context) : model.takeError();
 }
 
 } // namespace tessera::top

@@ -63,6 +63,8 @@ struct ImportOptions {
   /// Limit in bytes for one tensor, and for all constants computed during import together. 0 means the memory of this
   /// machine for a tensor, and 2 GiB plus four times the size of the file's constants for the computed constants.
   int64_t memoryLimit = 0;
+  /// Blocks of integer weights stay integers; otherwise they are dequantised during import.
+  bool keepsFormats = true;
   /// Called with each warning about a model that is imported nevertheless.
   std::function<void(llvm::StringRef)> warn;
   /// Called with each input that `inputValues` turns into a constant, with its type and its bytes in HostTensor's
@@ -98,6 +100,13 @@ std::vector<SupportedOperator> supportedOperators();
 /// Imports the bytes of a file. `path` names the file in messages, and its folder may contain external data.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importOnnxBytes(llvm::StringRef bytes, llvm::StringRef path, const ImportOptions &options, mlir::MLIRContext &context);
+
+namespace onnx_import {
+struct OnnxModel;
+} // namespace onnx_import
+/// Imports a parsed file.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(onnx_import::OnnxModel model, const ImportOptions &options,
+                                                             mlir::MLIRContext &context);
 
 } // namespace tessera::top
 

@@ -71,6 +71,7 @@ struct OnnxModel {
   int64_t maxFoldBytes = 0;        ///< ImportOptions::maxFoldBytes
   int64_t tensorLimit = INT64_MAX; ///< ImportOptions::tensorLimit()
   int64_t foldLimit = 0;           ///< ImportOptions::memoryLimit
+  bool keepsFormats = true;        ///< ImportOptions::keepsFormats
   std::shared_ptr<const FunctionTable> functions = std::make_shared<FunctionTable>();
   std::shared_ptr<ImportState> state = std::make_shared<ImportState>();
   unsigned callDepth = 0; ///< number of function calls around this body
