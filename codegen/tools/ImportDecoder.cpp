@@ -4,11 +4,15 @@
 #include "codegen/tools/FinishImport.h"
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/IR/Json.h"
+#include "top_dialect/IR/Properties.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Decoder/DecoderImport.h"
 #include "top_dialect/Import/Gguf/GgufCheckpoint.h"
+#include "top_dialect/Import/Onnx/OnnxDecoder.h"
 
 #include "CLI/CLI.hpp"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -17,11 +21,50 @@ using namespace tessera::top;
 
 namespace {
 struct Options {
-  std::string model, output;
+  std::string model, output, language;
   bool isDequantised = false;
   DecoderOptions decoder;
 };
 } // namespace
+
+/// A module, and the architecture of its network for the result.
+struct Imported {
+  OwningOpRef<ModuleOp> module;
+  std::string architecture;
+};
+
+static llvm::Expected<Imported> importGguf(const Options &options, MLIRContext &context) {
+  auto checkpoint = openGguf(options.model);
+  if (!checkpoint) {
+    return checkpoint.takeError();
+  }
+  auto module = importDecoder(*checkpoint, options.decoder, &context);
+  if (!module) {
+    return module.takeError();
+  }
+  return Imported{std::move(*module), checkpoint->architecture};
+}
+
+static llvm::Expected<Imported> importFromOnnx(const Options &options, MLIRContext &context) {
+  llvm::json::Value language = llvm::json::Object();
+  if (!options.language.empty()) {
+    auto text = llvm::MemoryBuffer::getFile(options.language);
+    if (!text) {
+      return llvm::createStringError("failed to read '" + options.language + "': " + text.getError().message());
+    }
+    auto parsed = parseJson((*text)->getBuffer());
+    if (!parsed) {
+      return parsed.takeError();
+    }
+    language = std::move(*parsed);
+  }
+  auto module = importOnnxDecoder(options.model, options.decoder, reportWarning, context);
+  if (!module) {
+    return module.takeError();
+  }
+  setLanguage(**module, std::move(language));
+  return Imported{std::move(*module), "onnx"};
+}
 
 static llvm::Error run(Options options) {
   DialectRegistry registry;
@@ -29,33 +72,33 @@ static llvm::Error run(Options options) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   reportPhase("import");
-  auto checkpoint = openGguf(options.model);
-  if (!checkpoint) {
-    return checkpoint.takeError();
-  }
   if (options.decoder.modelName.empty()) {
     options.decoder.modelName = llvm::sys::path::stem(options.model).str();
   }
   options.decoder.keepsFormats = !options.isDequantised;
-  auto module = importDecoder(*checkpoint, options.decoder, &context);
-  if (!module) {
-    return module.takeError();
+  const bool isOnnx = llvm::sys::path::extension(options.model) == ".onnx";
+  auto imported = isOnnx ? importFromOnnx(options, context) : importGguf(options, context);
+  if (!imported) {
+    return imported.takeError();
   }
-  auto object = finishImport(**module, options.output, /*optimises=*/true);
+  auto object = finishImport(*imported->module, options.output, /*optimises=*/true);
   if (!object) {
     return object.takeError();
   }
-  (*object)["architecture"] = checkpoint->architecture;
+  (*object)["architecture"] = imported->architecture;
   reportResult(std::move(*object));
   return llvm::Error::success();
 }
 
 std::function<llvm::Error()> tessera::tool::addImportDecoder(CLI::App &app) {
-  CLI::App *sub = app.add_subcommand("import-decoder", "A language model (.gguf) to NAME_top.mlir with its weights");
+  CLI::App *sub =
+      app.add_subcommand("import-decoder", "A language model (.gguf or .onnx) to NAME_top.mlir with its weights");
   auto options = std::make_shared<Options>();
-  sub->add_option("--model", options->model, "The .gguf file")->required();
+  sub->add_option("--model", options->model, "The .gguf or .onnx file")->required();
   sub->add_option("--output", options->output, "NAME_top.mlir; NAME_weights.safetensors is written beside it")
       ->required();
+  sub->add_option("--language", options->language,
+                  "JSON file with the tokenizer and the chat template of an .onnx file, by GGUF's keys");
   sub->add_option("--model-name", options->decoder.modelName, "Default: the file's name");
   sub->add_option("--context", options->decoder.context,
                   "Number of positions of the caches (default: that of the model, at most " +

@@ -238,14 +238,18 @@ def import_decoder(
     chunk: int = 512,
     dequantises: bool = False,
     all_logits: bool = False,
+    language: Path | None = None,
 ) -> tuple[TopModel, dict]:
-    """Imports a language model to `mlir` and its weights atomically. Returns the model and the importer's result."""
+    """Imports a language model to `mlir` and its weights atomically. Returns the model and the importer's result.
+
+    language: the tokenizer and the chat template of an .onnx file, as JSON."""
     with staging_folder(mlir) as staging:
         staged = staging / mlir.name
         arguments = ["import-decoder", "--model", str(checkpoint), "--output", str(staged), "--chunk", str(chunk)]
         arguments += ["--context", str(context)] if context is not None else []
         arguments += ["--dequantise"] if dequantises else []
         arguments += ["--all-logits"] if all_logits else []
+        arguments += ["--language", str(language)] if language is not None else []
         return _import(arguments, mlir, staged, report, checkpoint)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Iterator
@@ -12,6 +13,7 @@ from ..errors import usage_error
 from ..families import HOST
 from ..files import require_file, scratch_folder
 from ..llm import LanguageModel, Sampling
+from ..llm.tokenizer_json import read_tokenizer
 from ..progress import command
 from ..targets import targets
 from .common import Context, Parser
@@ -32,10 +34,10 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "llm",
         help="compile a language model from a checkpoint",
         allow_abbrev=False,
-        description="Compiles a language model from a .gguf file. The .bmodel contains the tokenizer and the chat "
-        "template, and keeps the tokens of a conversation in its caches.",
+        description="Compiles a language model from a .gguf file, or from a decoder with caches in an .onnx file. The "
+        ".bmodel contains the tokenizer and the chat template, and keeps the tokens of a conversation in its caches.",
     )
-    sub.add_argument("model", help="the .gguf file")
+    sub.add_argument("model", help="the .gguf or .onnx file")
     sub.add_argument("-o", "--output", required=True, metavar="FILE", help="output, the .bmodel")
     sub.add_argument(
         "--quantize",
@@ -44,6 +46,11 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         help=f"{AS_IN_THE_FILE}: weights keep their bits where the file quantises groups of at least 16 numbers; W4A8 "
         "or W8A8: the same, and matmuls quantise blocks of their inputs at run time, which is faster; or F32, BF16, "
         "W8, W4, DYNAMIC_INT8: weights are dequantised and then treated as by model_deploy (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--tokenizer",
+        metavar="PATH",
+        help="of an .onnx file: a tokenizer.json, or the folder with it (default: tokenizer.json beside the model)",
     )
     sub.add_argument(
         "--context", type=int, metavar="N", help="tokens that the caches hold (default: the model's, at most 4096)"
@@ -125,6 +132,21 @@ def _add_chat(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     return sub
 
 
+def _language_file(args: argparse.Namespace, folder: Path) -> Path | None:
+    """Writes the tokenizer of an .onnx file to `folder`; returns the file, or None without a tokenizer."""
+    model = Path(args.model)
+    if model.suffix != ".onnx":
+        if args.tokenizer is not None:
+            raise usage_error("--tokenizer is for .onnx files: a .gguf file contains its tokenizer")
+        return None
+    path = Path(args.tokenizer) if args.tokenizer is not None else model.with_name("tokenizer.json")
+    if args.tokenizer is None and not path.is_file():
+        return None
+    file = folder / "language.json"
+    file.write_text(json.dumps(read_tokenizer(path)))
+    return file
+
+
 def work_llm(context: Context) -> None:
     args, report = context.args, context.report
     require_file(args.model, "model")
@@ -135,6 +157,7 @@ def work_llm(context: Context) -> None:
         raise usage_error(f"--quantize {args.quantize} needs calibration, which tessera llm does not support")
     output = context.outputs.path(args.output)
     with scratch_folder() as folder:
+        language = _language_file(args, folder)
         with report.step("import and optimise") as step:
             model, result = top_model.import_decoder(
                 Path(args.model),
@@ -144,6 +167,7 @@ def work_llm(context: Context) -> None:
                 chunk=args.chunk,
                 dequantises=is_requantised and precision not in KEEPS_BITS,
                 all_logits=args.all_logits,
+                language=language,
             )
             step.note = f"{result['architecture']}, {result.get('ops', 0)} ops"
         with report.step(f"compile for {args.chip}, {args.quantize}") as step:

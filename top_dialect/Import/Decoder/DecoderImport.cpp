@@ -291,6 +291,14 @@ llvm::Error checkConfig(const DecoderConfig &config, const DecoderOptions &optio
 
 } // namespace
 
+void setLanguage(ModuleOp module, llvm::json::Value language) {
+  std::string text;
+  llvm::raw_string_ostream(text) << language;
+  Builder builder(module.getContext());
+  NamedAttribute property = builder.getNamedAttr(kLanguageProperty, builder.getStringAttr(text));
+  module->setAttr(kPropertiesAttr, builder.getDictionaryAttr(property));
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> importDecoder(const Checkpoint &checkpoint, const DecoderOptions &options,
                                                     MLIRContext *context) {
   if (llvm::Error error = checkConfig(checkpoint.config, options)) {
@@ -300,11 +308,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> importDecoder(const Checkpoint &checkpoint
   if (module) {
     llvm::json::Object language(checkpoint.language);
     language["architecture"] = checkpoint.architecture;
-    std::string text;
-    llvm::raw_string_ostream(text) << llvm::json::Value(std::move(language));
-    Builder builder(context);
-    (**module)->setAttr(kPropertiesAttr, builder.getDictionaryAttr(
-                                             builder.getNamedAttr(kLanguageProperty, builder.getStringAttr(text))));
+    setLanguage(**module, std::move(language));
   }
   return module;
 }

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/JSON.h"
 
 namespace tessera::top {
 
@@ -25,6 +26,9 @@ inline constexpr int64_t kUsualContext = 4096;
 /// the network needs, or is not used.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importDecoder(const Checkpoint &checkpoint, const DecoderOptions &options, mlir::MLIRContext *context);
+
+/// Stores the tokenizer and the chat template in the attribute `top.properties` of |module|.
+void setLanguage(mlir::ModuleOp module, llvm::json::Value language);
 
 } // namespace tessera::top
 
