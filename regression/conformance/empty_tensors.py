@@ -24,7 +24,7 @@ import onnx
 from engines import GPUS, Compiler, StageError, deploy, run_bmodel, run_reference
 from onnx import TensorProto, helper, numpy_helper
 from random_attention import write_table
-from random_graphs import compiler_of_process
+from seed_runner import compiler_of_process
 
 from tessera import safetensors_io
 

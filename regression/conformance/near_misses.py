@@ -25,7 +25,7 @@ import numpy as np
 from engines import StageError, deploy, run_bmodel, supported_isas
 from near_miss_changes import Values, changed, model_of, widened
 from near_miss_case import PATTERNS, Case
-from random_graphs import compiler_of_process
+from seed_runner import compiler_of_process
 
 CASES_PER_MODEL = 25
 DRAWS = 40  # until a change gives a graph that onnxruntime accepts

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import random_graphs
+import seed_runner
 from engines import GPUS, Compiler, StageError, deploy, run_bmodel
 from onnx import TensorProto, helper, numpy_helper
 from random_quantized import NPUS, VARIANTS
@@ -232,12 +232,12 @@ def check(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
 
 def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    return random_graphs.run_in_folder(check, "attention", seed, chip, keep)
+    return seed_runner.run_in_folder(check, "attention", seed, chip, keep)
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS, *GPUS))
-    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
+    arguments = seed_runner.parse_arguments(__doc__, (*VARIANTS, *NPUS, *GPUS))
+    return seed_runner.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Sequence
 
 import random_graphs
+import seed_runner
 from engines import BUILD, Compiler, StageError
 from open_networks import OpenNetwork
 from random_sizes import NETWORKS, REJECTED, TABLES, Network, compare, main, mode_of, run_at_sizes
@@ -128,7 +129,7 @@ def check_network(network: BucketNetwork) -> None:
 
 def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    fault = random_graphs.run_in_folder(check, "buckets", seed, chip, keep)
+    fault = seed_runner.run_in_folder(check, "buckets", seed, chip, keep)
     return fault and f"{mode_of(seed)} on {chip}, {fault}"
 
 
@@ -136,7 +137,7 @@ def run_seeds(
     seeds: Sequence[int], jobs: int, chip: str | None = None, keep: Path | None = None
 ) -> tuple[list[str], int]:
     """Returns the faults of many seeds, and how many networks were rejected."""
-    texts = list(filter(None, random_graphs.map_seeds(run_seed, CHIPS, seeds, jobs, chip, keep)))
+    texts = list(filter(None, seed_runner.map_seeds(run_seed, CHIPS, seeds, jobs, chip, keep)))
     faults = [text for text in texts if f", {REJECTED}:" not in text]
     return faults, len(texts) - len(faults)
 

@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import random_graphs
+import seed_runner
 from engines import Compiler, StageError, deploy, in_child
 from onnx import TensorProto, helper, numpy_helper
 
@@ -276,17 +277,17 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    fault = random_graphs.run_in_folder(check, "caches", seed, isa, keep)
+    fault = seed_runner.run_in_folder(check, "caches", seed, isa, keep)
     return fault and f"{isa}, {fault}"
 
 
 def run_seeds(seeds: range, jobs: int) -> list[str]:
     """Returns the faults of many seeds."""
-    return list(filter(None, random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, None, None)))
+    return list(filter(None, seed_runner.map_seeds(run_seed, VARIANTS, seeds, jobs, None, None)))
 
 
 def main() -> int:
-    return random_graphs.report_faults(run_seed, VARIANTS, random_graphs.parse_arguments(__doc__, VARIANTS))
+    return seed_runner.report_faults(run_seed, VARIANTS, seed_runner.parse_arguments(__doc__, VARIANTS))
 
 
 if __name__ == "__main__":

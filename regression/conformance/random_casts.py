@@ -16,7 +16,7 @@ from typing import Iterator, Sequence
 
 import numpy as np
 import onnx
-import random_graphs
+import seed_runner
 from engines import GPUS, Compiler, StageError, deploy, run_bmodel, run_reference, supported_isas
 from onnx import TensorProto, helper
 
@@ -273,17 +273,17 @@ def _check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    return random_graphs.run_in_folder(_check, "casts", seed, isa, keep)
+    return seed_runner.run_in_folder(_check, "casts", seed, isa, keep)
 
 
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[str]:
     """Returns run_seed's results for many seeds. Without `isa` the chips alternate."""
-    return random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)
+    return seed_runner.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *GPUS))
-    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
+    arguments = seed_runner.parse_arguments(__doc__, (*VARIANTS, *GPUS))
+    return seed_runner.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

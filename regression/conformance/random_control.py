@@ -21,7 +21,7 @@ from typing import Mapping, Sequence
 import numpy as np
 import onnx
 import onnxruntime
-import random_graphs
+import seed_runner
 from engines import Compiler, StageError, deploy, in_child, run_reference, supported_isas
 from guarded import guarded
 from onnx import TensorProto, helper, numpy_helper
@@ -390,16 +390,16 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    fault = random_graphs.run_in_folder(check, "control", seed, isa, keep)
+    fault = seed_runner.run_in_folder(check, "control", seed, isa, keep)
     return fault and f"{isa}, {fault}"
 
 
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> list[str]:
-    return list(filter(None, random_graphs.map_seeds(run_seed, ISAS, seeds, jobs, isa, keep)))
+    return list(filter(None, seed_runner.map_seeds(run_seed, ISAS, seeds, jobs, isa, keep)))
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*ISAS, *OTHER_CHIPS))
+    arguments = seed_runner.parse_arguments(__doc__, (*ISAS, *OTHER_CHIPS))
     faults = run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep)
     print("\n".join(faults))
     print(f"{len(faults)} of {len(arguments.seeds)} networks fail")

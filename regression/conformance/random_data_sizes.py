@@ -15,6 +15,7 @@ from typing import Callable, Sequence
 import numpy as np
 import onnx
 import random_graphs
+import seed_runner
 import random_sizes
 from engines import Compiler, StageError, deploy, in_child
 from guarded import guarded
@@ -211,7 +212,7 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    return random_graphs.run_in_folder(check, "data_sizes", seed, isa, keep)
+    return seed_runner.run_in_folder(check, "data_sizes", seed, isa, keep)
 
 
 def run_seeds(
@@ -222,7 +223,7 @@ def run_seeds(
     run: Callable[[int, str, Path | None], str] = run_seed,
 ) -> tuple[list[str], int]:
     """Returns the faults that `run` finds in the networks of many seeds, and how many networks were rejected."""
-    texts = list(filter(None, random_graphs.map_seeds(run, random_sizes.VARIANTS, seeds, jobs, isa, keep)))
+    texts = list(filter(None, seed_runner.map_seeds(run, random_sizes.VARIANTS, seeds, jobs, isa, keep)))
     faults = [text for text in texts if f"{random_sizes.REJECTED}:" not in text]
     return faults, len(texts) - len(faults)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Sequence
 
 import random_graphs
+import seed_runner
 import random_open_transformer
 from engines import GPUS, Compiler, StageError, run_bmodel
 from open_networks import OpenNetwork
@@ -79,7 +80,7 @@ def check(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
 
 def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    fault = random_graphs.run_in_folder(check, "gpu", seed, chip, keep)
+    fault = seed_runner.run_in_folder(check, "gpu", seed, chip, keep)
     return fault and f"on {chip}, {fault}"
 
 

@@ -8,72 +8,20 @@ A seed gives the same network everywhere. For a failing network, the shortest fa
 """
 from __future__ import annotations
 
-import argparse
-import collections
-import functools
-import os
 import random
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, Sequence, TypeVar
+from typing import Iterator, Sequence
 
 import numpy as np
 import onnx
 from engines import Compiler, StageError, deploy, run_bmodel, run_reference, supported_isas
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
+from random_network import MAX_ELEMENTS, Network, Shape, choose_outputs, finish, grow, positions
+from seed_runner import compiler_of_process, count_operators, map_seeds, parse_arguments, shortest_fault
 
 TOLERANCE = 2e-4  # of the largest absolute value of an output: sums are re-associated, exponentials approximated
-MAX_ELEMENTS = 60_000
-Shape = tuple[int, ...]
-Result = TypeVar("Result")
-
-
-class Network:
-    """A growing ONNX graph; `values` are its f32 tensors by name."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.array_rng = np.random.default_rng(seed)
-        self.nodes: list[onnx.NodeProto] = []
-        self.initializers: list[onnx.TensorProto] = []
-        self.inputs: dict[str, np.ndarray] = {}
-        self.values: dict[str, Shape] = {}
-
-    def add_input(self, shape: Shape) -> None:
-        name = f"x{len(self.inputs)}"
-        self.inputs[name] = self.array_rng.standard_normal(shape).astype(np.float32)
-        self.values[name] = shape
-
-    def constant(self, array: np.ndarray) -> str:
-        name = f"c{len(self.initializers)}"
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
-        return name
-
-    def weights(self, *shape: int, scale: float = 1.0, offset: float = 0.0) -> str:
-        return self.constant((self.array_rng.standard_normal(shape) * scale + offset).astype(np.float32))
-
-    def ints(self, *values: int) -> str:
-        return self.constant(np.array(values, np.int64))
-
-    def node(self, op: str, inputs: Sequence[str], shapes: Sequence[Shape], **attributes: object) -> list[str]:
-        outputs = [f"t{len(self.nodes)}_{i}" for i in range(len(shapes))]
-        self.nodes.append(helper.make_node(op, list(inputs), outputs, name=f"n{len(self.nodes)}_{op}", **attributes))
-        self.values.update(zip(outputs, shapes))
-        return outputs
-
-    def pick(self, fits: Callable[[Shape], bool] = lambda shape: True) -> str | None:
-        """Picks a value, recent ones more often."""
-        found = [name for name, shape in self.values.items() if fits(shape)]
-        return found[max(self.rng.randrange(len(found)), self.rng.randrange(len(found)))] if found else None
-
-    def pick_image(self) -> str | None:
-        return self.pick(lambda shape: len(shape) == 4)
-
-
-def _window(size: int, kernel: int, stride: int, pads: tuple[int, int], dilation: int = 1) -> int:
-    return (size + sum(pads) - ((kernel - 1) * dilation + 1)) // stride + 1
 
 
 def conv(net: Network) -> bool:
@@ -85,8 +33,8 @@ def conv(net: Network) -> bool:
     kh, kw = r.choice([(1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (1, 3), (4, 2)])
     stride, dilation = r.choice([1, 1, 2, 3]), r.choice([1, 1, 1, 2])
     pads = [r.randint(0, k // 2 + 1) for k in (kh, kw, kh, kw)]
-    oh = _window(h, kh, stride, (pads[0], pads[2]), dilation)
-    ow = _window(w, kw, stride, (pads[1], pads[3]), dilation)
+    oh = positions(h, kh, stride, (pads[0], pads[2]), dilation)
+    ow = positions(w, kw, stride, (pads[1], pads[3]), dilation)
     group = r.choice([1, 1, c, r.choice([g for g in range(1, c + 1) if c % g == 0])])
     m = group * r.randint(1, max(1, 67 // group))
     if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
@@ -106,7 +54,7 @@ def far_conv(net: Network) -> bool:
     r = net.rng
     dilation, stride, m = r.randint(2, 14), r.choice([1, 1, 2]), r.randint(1, 40)
     pads = [max(0, dilation + r.choice([0, 0, -2, -1, 1])) for _ in range(4)]
-    oh, ow = (_window(s, 3, stride, (pads[i], pads[i + 2]), dilation) for i, s in enumerate((h, w)))
+    oh, ow = (positions(s, 3, stride, (pads[i], pads[i + 2]), dilation) for i, s in enumerate((h, w)))
     if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
         return False
     operands = [x, net.weights(m, c, 3, 3, scale=(9 * c) ** -0.5), net.weights(m)]
@@ -124,7 +72,7 @@ def open_conv(net: Network) -> bool:
     kh, kw = r.choice([(1, 1), (1, 1), (3, 3), (1, 3), (4, 2)])
     stride, dilation = r.choice([1, 1, 2]), r.choice([1, 1, 2])
     pads = [r.randint(0, k // 2 + 1) for k in (kh, kw, kh, kw)]
-    oh, ow = (_window(s, k, stride, (pads[i], pads[i + 2]), dilation) for i, (s, k) in enumerate(((h, kh), (w, kw))))
+    oh, ow = (positions(s, k, stride, (pads[i], pads[i + 2]), dilation) for i, (s, k) in enumerate(((h, kh), (w, kw))))
     group = r.choice([1, 1, c, r.choice([g for g in range(1, c + 1) if c % g == 0])])
     m = group * r.randint(1, max(1, 40 // group))
     if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
@@ -148,7 +96,7 @@ def volume_window(r: random.Random, sizes: Shape) -> tuple[dict[str, list[int]],
     strides = r.choice([[1, 1, 1], [1, 1, 1], [2, 2, 2], [1, 2, 2], [2, 1, 1], [kernel[0], 1, 2]])
     dilations = [r.choice([1, 1, 1, 2]) for _ in kernel]
     pads = [r.randint(0, k // 2) for k in (*kernel, *kernel)]
-    out = tuple(_window(s, kernel[i], strides[i], (pads[i], pads[i + 3]), dilations[i]) for i, s in enumerate(sizes))
+    out = tuple(positions(s, kernel[i], strides[i], (pads[i], pads[i + 3]), dilations[i]) for i, s in enumerate(sizes))
     if min(out) < 1:
         return None
     return {"kernel_shape": list(kernel), "strides": list(strides), "pads": pads, "dilations": dilations}, out
@@ -269,7 +217,7 @@ def pool(net: Network) -> bool:
         return True
     k, stride = net.rng.randint(2, 3), net.rng.randint(1, 2)
     pad = net.rng.randint(0, 1)
-    oh, ow = _window(h, k, stride, (pad, pad)), _window(w, k, stride, (pad, pad))
+    oh, ow = positions(h, k, stride, (pad, pad)), positions(w, k, stride, (pad, pad))
     if min(oh, ow) < 1:
         return False
     more = {"count_include_pad": net.rng.randint(0, 1)} if kind == "AveragePool" else {}
@@ -615,42 +563,6 @@ OPS = (
 )
 
 
-def grow(net: Network, ops: Sequence[Callable[[Network], bool]], lengths: tuple[int, int], steps: int | None) -> None:
-    """Adds one or two inputs, then a number of `ops` drawn from `lengths`, or only the first `steps` of them."""
-    r = net.rng
-    base = (r.choice([1, 1, 2]), r.randint(1, 67), r.randint(1, 13), r.randint(1, 13))
-    net.add_input(base)
-    if r.random() < 0.5:
-        net.add_input(r.choice([base, (base[0], r.randint(1, 67), *base[2:]), (r.randint(1, 20), r.randint(1, 67))]))
-    length, done = r.randint(*lengths), 0
-    while done < (length if steps is None else min(steps, length)):
-        done += r.choice(ops)(net)
-
-
-def choose_outputs(net: Network, seed: int, names: Iterable[str]) -> list[str]:
-    """Returns the values of `names` that nothing reads, and sometimes one that is read as well."""
-    used = {name for node in net.nodes for name in node.input}
-    return [name for name in names if name not in used or random.Random(f"{seed}{name}").random() < 0.15]
-
-
-def finish(net: Network, seed: int, outputs: Sequence[tuple[str, int, Shape]]) -> onnx.ModelProto:
-    """Returns the network as a model. outputs: name, ONNX element type, shape."""
-    graph = helper.make_graph(
-        net.nodes,
-        f"seed{seed}",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, a.shape) for name, a in net.inputs.items()],
-        [helper.make_tensor_value_info(*output) for output in outputs],
-        net.initializers,
-    )
-    return model_of(graph)
-
-
-def model_of(graph: onnx.GraphProto) -> onnx.ModelProto:
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 8
-    return model
-
-
 def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """Returns the network of a seed with its inputs; only its first `steps` steps if given."""
     net = Network(seed)
@@ -689,39 +601,6 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
             )
 
 
-def compiler_of_process() -> Compiler:
-    """One per process: a worker must not share the pipes of the process it was forked from."""
-    return _compiler_of(os.getpid())
-
-
-@functools.cache
-def _compiler_of(process: int) -> Compiler:
-    return Compiler()
-
-
-def shortest_fault(
-    fault: StageError,
-    check: Callable[..., object],
-    make: Callable[..., tuple[onnx.ModelProto, object]],
-    seed: int,
-    isa: str,
-    keep: Path | None,
-) -> str:
-    """Returns the fault of the shortest failing prefix of the network of a seed; `fault` is that of the whole
-    network."""
-    for steps in range(1, 9):
-        try:
-            check(compiler_of_process(), seed, steps, isa, keep and keep / f"seed{seed}")
-        except StageError as error:
-            nodes = " ".join(
-                f"{node.op_type}({','.join(node.input)})"
-                for node in make(seed, steps)[0].graph.node
-                if "quantize" not in node.op_type.lower()
-            )
-            return f"seed {seed} on {isa}, {steps} steps: {error.stage}: {error}; {nodes}"
-    return f"seed {seed} on {isa}: {fault.stage}: {fault}"
-
-
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
     try:
@@ -731,71 +610,9 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
         return shortest_fault(fault, _check, make_network, seed, isa, keep)
 
 
-def map_seeds(
-    run: Callable[[int, str, Path | None], Result],
-    variants: Sequence[str],
-    seeds: Sequence[int],
-    jobs: int,
-    isa: str | None,
-    keep: Path | None,
-) -> Iterator[Result]:
-    """Yields the results of `run` for many seeds. Without `isa` the variants alternate, the last one first."""
-    isas = [isa] if isa else list(reversed(variants))
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(run, seeds, [isas[seed % len(isas)] for seed in seeds], [keep] * len(seeds), chunksize=4)
-
-
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[str]:
     """Yields the faults of many seeds as they are found. Without `isa` the instruction sets alternate."""
     yield from filter(None, map_seeds(run_seed, supported_isas(), seeds, jobs, isa, keep))
-
-
-def parse_arguments(description: str | None, variants: Sequence[str]) -> argparse.Namespace:
-    """Parses the command line; `seeds` is a range."""
-
-    def seeds(text: str) -> range:
-        first, end = map(int, text.split(":"))
-        return range(first, end)
-
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="0:100", type=seeds, metavar="FIRST:END")
-    parser.add_argument("--isa", choices=variants)
-    parser.add_argument("--keep", type=Path, help="leave the files of networks that fail here")
-    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
-    return parser.parse_args()
-
-
-def run_in_folder(
-    check: Callable[[Compiler, int, str, Path], object], name: str, seed: int, isa: str, keep: Path | None
-) -> str:
-    """Returns the fault that `check` finds in the network of a seed, in a folder `name`_SEED; "" if there is none."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = (keep or Path(temporary)) / f"{name}_{seed}"
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            check(compiler_of_process(), seed, isa, folder)
-        except StageError as fault:
-            return f"seed {seed}, {fault.stage}: {fault}"
-    return ""
-
-
-def report_faults(
-    run: Callable[[int, str, Path | None], str], variants: Sequence[str], arguments: argparse.Namespace
-) -> int:
-    """Prints the results of `run` for the seeds on the command line; returns the exit code."""
-    faults = 0
-    for fault in map_seeds(run, variants, arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
-        if fault:
-            print(fault, flush=True)
-        faults += bool(fault)
-    print(f"{faults} of {len(arguments.seeds)} networks fail")
-    return 1 if faults else 0
-
-
-def count_operators(make: Callable[[int], tuple[onnx.ModelProto, object]], seeds: Sequence[int]) -> str:
-    """Counts how often each operator occurs in the networks, the most frequent first."""
-    operators = collections.Counter(node.op_type for seed in seeds for node in make(seed)[0].graph.node)
-    return ", ".join(f"{op} {n}" for op, n in operators.most_common())
 
 
 def main() -> int:

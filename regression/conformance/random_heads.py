@@ -17,9 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import random_graphs
+import seed_runner
+import random_network
 import random_quantized
-from random_graphs import _window
+from random_network import positions
 from random_quantized import NPUS, VARIANTS, QuantisedNetwork
 
 
@@ -33,7 +34,7 @@ class Detector(QuantisedNetwork):
     def conv(self, x: str, channels: int, kernel: int, step: int = 1, group: int = 1) -> str:
         n, c, h, w = self.values[x]
         pad = kernel // 2
-        places = [_window(size, kernel, step, (pad, pad)) for size in (h, w)]
+        places = [positions(size, kernel, step, (pad, pad)) for size in (h, w)]
         depth = c // group
         operands = [x, self.weights(channels, depth, kernel, kernel, scale=(depth * kernel * kernel) ** -0.5)]
         operands += [self.weights(channels)] if self.rng.random() < 0.7 else []
@@ -94,9 +95,9 @@ class Detector(QuantisedNetwork):
             rows.append(self.quantise(flat, (n, c, h * w), self.parameters[part]))
         whole = self.join(rows, 2)
         if r.random() < 0.5:
-            n, c, positions = self.values[whole]
+            n, c, places = self.values[whole]
             turned = self.raw("Transpose", [whole], perm=[0, 2, 1])[0]
-            whole = self.quantise(turned, (n, positions, c), self.parameters[whole])
+            whole = self.quantise(turned, (n, places, c), self.parameters[whole])
         self.results = [whole]
 
 
@@ -129,7 +130,7 @@ def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, 
         (net.integers[name], random_quantized.ELEMENTS[net.parameters[name][1].dtype.type], net.values[name])
         for name in net.results
     ]
-    return random_graphs.finish(net, seed, outputs), net.inputs
+    return random_network.finish(net, seed, outputs), net.inputs
 
 
 check = functools.partial(random_quantized.check, make=make_network)
@@ -141,8 +142,8 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
-    return random_graphs.report_faults(run_seed, (*VARIANTS, *NPUS), arguments)
+    arguments = seed_runner.parse_arguments(__doc__, (*VARIANTS, *NPUS))
+    return seed_runner.report_faults(run_seed, (*VARIANTS, *NPUS), arguments)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Iterator, Sequence
 
 import numpy as np
 import random_graphs
+import seed_runner
 from engines import GPUS, Compiler, StageError, run_bmodel, supported_isas
 
 from tessera import safetensors_io
@@ -79,20 +80,20 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
     try:
-        _check(random_graphs.compiler_of_process(), seed, None, isa, None)
+        _check(seed_runner.compiler_of_process(), seed, None, isa, None)
     except StageError as fault:
-        return random_graphs.shortest_fault(fault, _check, random_graphs.make_network, seed, isa, keep)
+        return seed_runner.shortest_fault(fault, _check, random_graphs.make_network, seed, isa, keep)
     return ""
 
 
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[str]:
     """Returns run_seed's results for many seeds. Without `isa` the instruction sets alternate."""
-    return random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)
+    return seed_runner.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *GPUS))
-    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
+    arguments = seed_runner.parse_arguments(__doc__, (*VARIANTS, *GPUS))
+    return seed_runner.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import random_data_sizes
 import random_graphs
+import seed_runner
 import random_sizes
 from engines import Compiler, StageError, deploy
 from onnx import TensorProto, helper, numpy_helper
@@ -426,7 +427,7 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    fault = random_graphs.run_in_folder(check, "open_ops", seed, isa, keep)
+    fault = seed_runner.run_in_folder(check, "open_ops", seed, isa, keep)
     return fault and f"{OPERATORS[seed % len(OPERATORS)]} on {isa}, {fault}"
 
 

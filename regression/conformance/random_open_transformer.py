@@ -15,7 +15,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 import onnx
-import random_graphs
+import seed_runner
 import random_sizes
 from engines import Compiler
 from onnx import TensorProto, helper, numpy_helper
@@ -168,7 +168,7 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    fault = random_graphs.run_in_folder(check, "transformer", seed, isa, keep)
+    fault = seed_runner.run_in_folder(check, "transformer", seed, isa, keep)
     return fault and f"{MODES[seed % len(MODES)]} on {isa}, {fault}"
 
 

@@ -25,11 +25,13 @@ from typing import Callable, Sequence
 import numpy as np
 import onnx
 import random_graphs as g
+import seed_runner
+import random_network
 import random_quantized as q
 from epilogues import draw_function
 from engines import GPUS, StageError, deploy, run_bmodel, supported_isas
 from onnx import TensorProto, helper
-from random_graphs import MAX_ELEMENTS, Shape, _window
+from random_network import MAX_ELEMENTS, Shape, positions
 
 VARIANTS = supported_isas("x86-avx512vnni", "x86-avx512bf16")
 # CUDA where BMRT_LIBCUDA names a driver, which may be the PTX machine.
@@ -145,8 +147,8 @@ def make_conv(kind: str) -> Callable[[OpCases], bool]:
         kh, kw = r.choice([(1, 1), (3, 3), (3, 3), (5, 5), (1, 3), (4, 2), (7, 7)])
         stride, dilation = r.choice([1, 1, 2, 3]), r.choice([2, 3]) if kind == "dilated" else 1
         pads = [r.randint(0, k // 2 + 1) for k in (kh, kw, kh, kw)]
-        oh = _window(h, kh, stride, (pads[0], pads[2]), dilation)
-        ow = _window(w, kw, stride, (pads[1], pads[3]), dilation)
+        oh = positions(h, kh, stride, (pads[0], pads[2]), dilation)
+        ow = positions(w, kw, stride, (pads[1], pads[3]), dilation)
         group = (
             c
             if kind == "depthwise"
@@ -326,7 +328,7 @@ def dynamic_matmul(net: OpCases) -> bool:
     """Adds a float matmul whose rows are quantised at run time: rows of zeros, of one sign, of half steps, with very
     different magnitudes."""
     r, shape, name = net.rng, matrix(net), f"x{len(net.inputs)}"
-    g.Network.add_input(net, shape)
+    random_network.Network.add_input(net, shape)
     net.values.pop(name)
     rows = net.inputs[name].reshape(-1, shape[-1])
     rows *= np.float32(10.0) ** net.array_rng.integers(-3, 4, (len(rows), 1)).astype(np.float32)
@@ -461,7 +463,7 @@ def make_cases(family: str, number: int, count: int) -> tuple[onnx.ModelProto, O
         }
         net.end(given)
     outputs = [(name, ONNX_TYPES[dtype], shape) for case in net.cases for name, (dtype, shape) in case.items()]
-    return g.finish(net, number, outputs), net
+    return random_network.finish(net, number, outputs), net
 
 
 def unequal(got: np.ndarray, want: np.ndarray) -> np.ndarray:
@@ -475,7 +477,7 @@ def run_model(
 ) -> tuple[str, int, int, list[str], dict[str, int]]:
     """Runs one model on some variants; returns family, cases, elements, faults, and differing elements by variant."""
     family, number, count, variants, keep = task
-    compiler, faults, wrong, elements = g.compiler_of_process(), [], dict.fromkeys(variants, 0), 0
+    compiler, faults, wrong, elements = seed_runner.compiler_of_process(), [], dict.fromkeys(variants, 0), 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep / f"{family.replace(' ', '_')}_{number}" if keep else Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

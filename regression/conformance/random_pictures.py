@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import random_graphs
+import seed_runner
+import random_network
 import random_quantized
 from onnx import TensorProto
-from random_graphs import _window
+from random_network import positions
 from random_quantized import NPUS, VARIANTS, QuantisedNetwork
 
 ELEMENTS = {np.float32: TensorProto.FLOAT, np.uint8: TensorProto.UINT8}  # of the input
@@ -37,7 +38,7 @@ class PictureNet(QuantisedNetwork):
         if self.usual:
             n, c, tall, wide = 1, r.choice([1, 3, 3]), (100, 250), (100, 250)
         shape = (n, c, r.randint(*tall), r.randint(*wide))
-        random_graphs.Network.add_input(self, shape)
+        random_network.Network.add_input(self, shape)
         del self.values["x0"]
         name = "x0"
         if r.random() < 0.2:  # of bytes, as from a camera
@@ -79,7 +80,7 @@ def picture_conv(net: PictureNet, picture: str) -> bool:
         kernel, steps = r.choice([(3, 3), (5, 5), (7, 7)]), r.choice([(1, 1), (2, 2), (2, 2)])
     dilations = [1 if net.usual or r.random() < 0.9 else r.randint(2, 3) for _ in range(2)]
     pads = [r.choice([k // 2, r.randint(0, k)]) for k in kernel * 2]
-    oh, ow = (_window(s, kernel[i], steps[i], (pads[i], pads[i + 2]), dilations[i]) for i, s in enumerate((h, w)))
+    oh, ow = (positions(s, kernel[i], steps[i], (pads[i], pads[i + 2]), dilations[i]) for i, s in enumerate((h, w)))
     m = r.choice([16, 24, 32]) if usual else r.choice([r.randint(1, 20), r.choice([16, 24, 32, 40, 64, 70])])
     group = c if r.random() < 0.05 else 1
     m = m // group * group or group
@@ -100,9 +101,9 @@ def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, 
         done += picture_conv(net, picture)
     outputs = [
         (net.integers[name], random_quantized.ELEMENTS[net.parameters[name][1].dtype.type], net.values[name])
-        for name in random_graphs.choose_outputs(net, seed, net.values)
+        for name in random_network.choose_outputs(net, seed, net.values)
     ]
-    model = random_graphs.finish(net, seed, outputs)
+    model = random_network.finish(net, seed, outputs)
     model.graph.input[0].type.tensor_type.elem_type = ELEMENTS[net.inputs["x0"].dtype.type]
     return model, net.inputs
 
@@ -116,8 +117,8 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
-    return random_graphs.report_faults(run_seed, (*VARIANTS, *NPUS), arguments)
+    arguments = seed_runner.parse_arguments(__doc__, (*VARIANTS, *NPUS))
+    return seed_runner.report_faults(run_seed, (*VARIANTS, *NPUS), arguments)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,12 @@ from typing import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import onnx
 import random_graphs
+import seed_runner
+import random_network
 from epilogues import draw_epilogue, tie_scale
 from engines import GPUS, Compiler, StageError, deploy, run_bmodel, supported_isas
 from onnx import TensorProto, helper
-from random_graphs import MAX_ELEMENTS, Shape, _window
+from random_network import MAX_ELEMENTS, Shape, positions
 
 from tessera import safetensors_io
 
@@ -65,7 +67,7 @@ MOVES = {
 }
 
 
-class QuantisedNetwork(random_graphs.Network):
+class QuantisedNetwork(random_network.Network):
     """A network whose every result is quantised and dequantised; `integers` are the quantised tensors of `values`. With
     `has_ties`, half of the scales are chosen so that a value lies at a tie."""
 
@@ -112,10 +114,10 @@ class QuantisedNetwork(random_graphs.Network):
             [helper.make_tensor_value_info(value, TensorProto.FLOAT, None)],
             [tensor for tensor in self.initializers if tensor.name in needed],
         )
-        compiler = random_graphs.compiler_of_process()
+        compiler = seed_runner.compiler_of_process()
         with tempfile.TemporaryDirectory() as folder:
             path, mlir = Path(folder) / "model.onnx", Path(folder) / "model_top.mlir"
-            path.write_bytes(random_graphs.model_of(graph).SerializeToString())
+            path.write_bytes(random_network.model_of(graph).SerializeToString())
             compiler("import", "import", "--onnx", path, "--output", mlir)
             return reference(compiler, mlir, inputs, "--device")[value]
 
@@ -206,17 +208,17 @@ class QuantisedNetwork(random_graphs.Network):
         return self.raw("Add", [first, self.raw("DequantizeLinear", [words, *operands])[0]])[0]
 
 
-def pool_windows(net: random_graphs.Network, op: str, x: str, **attributes: int) -> bool:
+def pool_windows(net: random_network.Network, op: str, x: str, **attributes: int) -> bool:
     n, c, h, w = net.values[x]
     k, stride, pad = net.rng.randint(2, 3), net.rng.randint(1, 2), net.rng.randint(0, 1)
-    oh, ow = _window(h, k, stride, (pad, pad)), _window(w, k, stride, (pad, pad))
+    oh, ow = positions(h, k, stride, (pad, pad)), positions(w, k, stride, (pad, pad))
     if min(oh, ow) < 1:
         return False
     net.node(op, [x], [(n, c, oh, ow)], kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4, **attributes)
     return True
 
 
-def max_pool(net: random_graphs.Network) -> bool:
+def max_pool(net: random_network.Network) -> bool:
     x = net.pick_image()
     if not x:
         return False
@@ -226,7 +228,7 @@ def max_pool(net: random_graphs.Network) -> bool:
     return pool_windows(net, "MaxPool", x)
 
 
-def mean(net: random_graphs.Network) -> bool:
+def mean(net: random_network.Network) -> bool:
     """Adds a mean that sums integers; a mean whose divisor depends on the position is computed in float and left
     out."""
     x = net.pick_image()
@@ -238,7 +240,7 @@ def mean(net: random_graphs.Network) -> bool:
     return pool_windows(net, "AveragePool", x, count_include_pad=1)
 
 
-def nearest(net: random_graphs.Network) -> bool:
+def nearest(net: random_network.Network) -> bool:
     x = net.pick_image()
     if not x:
         return False
@@ -387,7 +389,7 @@ def shuffle_channels(net: QuantisedNetwork) -> bool:
     return True
 
 
-def volume(net: random_graphs.Network) -> bool:
+def volume(net: random_network.Network) -> bool:
     """Adds a convolution or a maximum over three spatial dims, also of an image whose channels become planes."""
     r = net.rng
     x = net.pick(lambda shape: len(shape) == 5) if r.random() < 0.6 else None
@@ -407,7 +409,7 @@ def volume(net: random_graphs.Network) -> bool:
     dilations = [r.choice([1, 1, 2]) if op == "Conv" else 1 for _ in kernel]
     pads = [r.randint(0, k // 2) for k in kernel * 2]
     places = [
-        _window(size, k, stride, (begin, end), dilation)
+        positions(size, k, stride, (begin, end), dilation)
         for size, k, stride, begin, end, dilation in zip(
             sizes, kernel, strides, pads[:3], pads[3:], dilations, strict=True
         )
@@ -443,7 +445,7 @@ def narrow_chain(net: QuantisedNetwork) -> bool:
         pads[2] += r.choice([0, 0, 0, 0, 1])
         dilations = [1, r.choice([1, 1, 1, 2])]
         places = [
-            _window(size, kernel[i], strides[i], (pads[i], pads[i + 2]), dilations[i]) for i, size in ((0, h), (1, w))
+            positions(size, kernel[i], strides[i], (pads[i], pads[i + 2]), dilations[i]) for i, size in ((0, h), (1, w))
         ]
         m = r.randint(1, 8 if left else r.choice([2, 8, 40]))
         if min(places) < 1 or n * m * places[0] * places[1] > MAX_ELEMENTS:
@@ -495,13 +497,13 @@ def make_network(
     net = QuantisedNetwork(seed, has_ties)
     ops = OPS + [volume] * 10 if seed % 4 == 2 else OPS  # only these networks have three spatial dims
     ops = ops + [narrow_chain] * 120 if seed % 5 == 3 else ops
-    random_graphs.grow(net, ops + PRODUCTS if seed % 3 == 1 else ops, (1, 7), steps)
+    random_network.grow(net, ops + PRODUCTS if seed % 3 == 1 else ops, (1, 7), steps)
     # The integers themselves are compared.
     outputs = [
         (net.integers[name], ELEMENTS[net.parameters[name][1].dtype.type], net.values[name])
-        for name in random_graphs.choose_outputs(net, seed, net.values)
+        for name in random_network.choose_outputs(net, seed, net.values)
     ]
-    return random_graphs.finish(net, seed, outputs), net.inputs
+    return random_network.finish(net, seed, outputs), net.inputs
 
 
 def reference(
@@ -559,9 +561,9 @@ def run_seed(seed: int, isa: str, keep: Path | None = None, make: MakeNetwork = 
     number of elements far from the simulation."""
     check_one = functools.partial(check, make=make)
     try:
-        return ("", *check_one(random_graphs.compiler_of_process(), seed, None, isa, None))
+        return ("", *check_one(seed_runner.compiler_of_process(), seed, None, isa, None))
     except StageError as fault:
-        return random_graphs.shortest_fault(fault, check_one, make, seed, isa, keep), 0, 0
+        return seed_runner.shortest_fault(fault, check_one, make, seed, isa, keep), 0, 0
 
 
 def run_seeds(
@@ -572,17 +574,17 @@ def run_seeds(
     variants: Sequence[str] = VARIANTS,
 ) -> Iterator[tuple[str, int, int]]:
     """Returns run_seed's results for many seeds. Without `isa` the variants alternate."""
-    return random_graphs.map_seeds(run_seed, variants, seeds, jobs, isa, keep)
+    return seed_runner.map_seeds(run_seed, variants, seeds, jobs, isa, keep)
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS, *GPUS))
+    arguments = seed_runner.parse_arguments(__doc__, (*VARIANTS, *NPUS, *GPUS))
     faults = elements = far = 0
     for fault, compared, off in run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
         if fault:
             print(fault, flush=True)
         faults, elements, far = faults + bool(fault), elements + compared, far + off
-    nodes = random_graphs.count_operators(functools.partial(make_network, has_ties=False), arguments.seeds)
+    nodes = seed_runner.count_operators(functools.partial(make_network, has_ties=False), arguments.seeds)
     print(
         f"{faults} of {len(arguments.seeds)} networks fail; {elements} elements equal, {far} of them more than one "
         f"step from the float simulation; nodes: {nodes}"

@@ -15,12 +15,13 @@ from typing import Callable, Sequence
 
 import numpy as np
 import onnx
-import random_graphs
+import seed_runner
+import random_network
 import random_sizes
 from engines import Compiler, StageError
 from onnx import TensorProto
 from open_networks import OpenNetwork
-from random_graphs import Network, Shape
+from random_network import Network, Shape
 
 MODES = ("F32", "INT8", "BF16", "F32", "INT16", "F16", "INT8", "DYNAMIC_INT8", "W8")  # by seed
 Step = Callable[[Network, str], "str | None"]
@@ -163,7 +164,7 @@ def make_network(seed: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     value, outputs = "x0", []
     for _ in range(r.randint(2, 8)):
         result = r.choice(STEPS)(net, value)
-        if result and int(np.prod(net.values[result])) <= random_graphs.MAX_ELEMENTS:
+        if result and int(np.prod(net.values[result])) <= random_network.MAX_ELEMENTS:
             value = result
             outputs += [value] if r.random() < 0.15 else []
     if value == "x0":
@@ -171,7 +172,7 @@ def make_network(seed: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     read = {name for node in net.nodes for name in node.input}
     outputs += [name for node in net.nodes for name in node.output if name not in read]
     ports = [(name, TensorProto.FLOAT, net.values[name]) for name in dict.fromkeys(outputs)]
-    return random_graphs.finish(net, seed, ports), net.inputs
+    return random_network.finish(net, seed, ports), net.inputs
 
 
 def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
@@ -183,7 +184,7 @@ def check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    fault = random_graphs.run_in_folder(check, "signals", seed, isa, keep)
+    fault = seed_runner.run_in_folder(check, "signals", seed, isa, keep)
     return fault and f"{MODES[seed % len(MODES)]} on {isa}, {fault}"
 
 

@@ -21,6 +21,7 @@ from typing import Callable, Mapping, Sequence
 import numpy as np
 import onnxruntime
 import random_graphs
+import seed_runner
 import random_narrow
 import random_quantized
 from engines import Compiler, StageError, deploy, in_child, run_bmodel, run_reference
@@ -266,7 +267,7 @@ def check_network(network: Network, tolerance: float | None = None) -> None:
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    fault = random_graphs.run_in_folder(check, "sizes", seed, isa, keep)
+    fault = seed_runner.run_in_folder(check, "sizes", seed, isa, keep)
     return fault and f"{mode_of(seed)} on {isa}, {fault}"
 
 
@@ -281,14 +282,14 @@ def faults_of(
     run_seed: Callable[..., str], seeds: Sequence[int], jobs: int, isa: str | None, keep: Path | None
 ) -> tuple[list[str], int]:
     """Returns the faults that `run_seed` finds, and how many networks were rejected."""
-    texts = list(filter(None, random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)))
+    texts = list(filter(None, seed_runner.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)))
     faults = [text for text in texts if f", {REJECTED}:" not in text]
     return faults, len(texts) - len(faults)
 
 
 def main(description: str | None, run: Callable[..., tuple[list[str], int]], variants: Sequence[str] = VARIANTS) -> int:
     """Runs the command of a generator whose `run` returns the faults of seeds and how many networks were rejected."""
-    arguments = random_graphs.parse_arguments(description, variants)
+    arguments = seed_runner.parse_arguments(description, variants)
     faults, rejected = run(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep)
     print("\n".join(faults))
     print(f"{len(faults)} of {len(arguments.seeds)} networks fail, {rejected} are rejected")

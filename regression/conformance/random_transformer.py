@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import random_graphs
+import seed_runner
 from engines import Compiler, StageError, deploy, run_bmodel
 from random_attention import AttentionNet, reference, write_table
 from random_quantized import NPUS, VARIANTS
@@ -106,12 +106,12 @@ def check(compiler: Compiler, seed: int, chip: str, folder: Path, make: type[Tra
 
 def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
     """Returns the fault of the network of a seed, or ""."""
-    return random_graphs.run_in_folder(check, "transformer", seed, chip, keep)
+    return seed_runner.run_in_folder(check, "transformer", seed, chip, keep)
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
-    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
+    arguments = seed_runner.parse_arguments(__doc__, (*VARIANTS, *NPUS))
+    return seed_runner.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

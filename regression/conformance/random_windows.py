@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import random_graphs
+import seed_runner
 import random_transformer
 from random_quantized import NPUS, VARIANTS
 from random_transformer import TransformerNet
@@ -115,12 +115,12 @@ def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
     def check(compiler: random_transformer.Compiler, seed: int, chip: str, folder: Path) -> None:
         random_transformer.check(compiler, seed, chip, folder, WindowNet)
 
-    return random_graphs.run_in_folder(check, "windows", seed, chip, keep)
+    return seed_runner.run_in_folder(check, "windows", seed, chip, keep)
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
-    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
+    arguments = seed_runner.parse_arguments(__doc__, (*VARIANTS, *NPUS))
+    return seed_runner.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

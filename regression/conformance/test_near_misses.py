@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import near_misses  # noqa: E402
 from near_miss_case import PATTERNS, Case  # noqa: E402
 from near_miss_changes import model_of  # noqa: E402
-from random_graphs import compiler_of_process  # noqa: E402
+from seed_runner import compiler_of_process  # noqa: E402
 
 pytest.importorskip("onnxruntime")
 

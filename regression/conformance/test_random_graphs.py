@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import random_graphs  # noqa: E402
+import seed_runner  # noqa: E402
 from engines import deploy, supported_isas  # noqa: E402
 
 SEEDS = range(48)
@@ -52,7 +53,7 @@ def lost_tensors(folder: Path, model: onnx.ModelProto) -> list[str]:
     """Returns the float tensors of a network that a compilation for calibration cannot observe."""
     path, mlir = folder / "model.onnx", folder / "model_top.mlir"
     path.write_bytes(model.SerializeToString())
-    compiler = random_graphs.compiler_of_process()
+    compiler = seed_runner.compiler_of_process()
     compiler("import", "import", "--onnx", path, "--output", mlir)
     deploy(compiler, mlir, supported_isas()[-1], "--observe")
     return [each["name"] for each in compiler.info["tensors"] if not each["source"] and not each["constant"]]

@@ -10,23 +10,21 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import random_graphs  # noqa: E402
+import seed_runner  # noqa: E402
 import random_heads  # noqa: E402
 
 
 @pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
 def test_integers_are_the_reference_s(chip: str) -> None:
     seeds = range(12)
-    assert not [
-        *filter(None, random_graphs.map_seeds(random_heads.run_seed, [], seeds, os.cpu_count() or 1, chip, None))
-    ]
+    assert not [*filter(None, seed_runner.map_seeds(random_heads.run_seed, [], seeds, os.cpu_count() or 1, chip, None))]
 
 
 def test_results_are_early_and_keep_their_places(tmp_path: Path) -> None:
     early = holding = 0
     for seed in range(16):
         folder = tmp_path / str(seed)
-        random_heads.check(random_graphs.compiler_of_process(), seed, None, "npu-base", folder)
+        random_heads.check(seed_runner.compiler_of_process(), seed, None, "npu-base", folder)
         early += any((folder / "ir").glob("*-npu-early-results.mlir"))
         programs = [file.read_text() for file in (folder / "ir").glob("*-npu-program-staged.mlir")]
         holding += any(

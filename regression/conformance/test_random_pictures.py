@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import random_graphs  # noqa: E402
+import seed_runner  # noqa: E402
 import random_pictures  # noqa: E402
 
 
@@ -18,7 +18,7 @@ import random_pictures  # noqa: E402
 def test_integers_are_the_reference_s(chip: str) -> None:
     seeds = range(12)
     assert not [
-        *filter(None, random_graphs.map_seeds(random_pictures.run_seed, [], seeds, os.cpu_count() or 1, chip, None))
+        *filter(None, seed_runner.map_seeds(random_pictures.run_seed, [], seeds, os.cpu_count() or 1, chip, None))
     ]
 
 
@@ -26,6 +26,6 @@ def test_maps_are_left_to_convolutions(tmp_path: Path) -> None:
     mapped = 0
     for seed in range(16):
         folder = tmp_path / str(seed)
-        random_pictures.check(random_graphs.compiler_of_process(), seed, None, "npu-base", folder)
+        random_pictures.check(seed_runner.compiler_of_process(), seed, None, "npu-base", folder)
         mapped += any("npu.fused<readers>" in file.read_text() for file in (folder / "ir").glob("*.mlir"))
     assert mapped >= 2, f"in {mapped} of 16 networks a convolution quantises its picture"

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import random_transformer  # noqa: E402
 from engines import StageError  # noqa: E402
-from random_graphs import compiler_of_process  # noqa: E402
+from seed_runner import compiler_of_process  # noqa: E402
 
 
 @pytest.mark.parametrize("chip", ["npu-base", "npu-pro"])

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import random_transformer  # noqa: E402
 import random_windows  # noqa: E402
-from random_graphs import compiler_of_process  # noqa: E402
+from seed_runner import compiler_of_process  # noqa: E402
 
 
 @pytest.mark.parametrize("chip", ["npu-base", "npu-pro"])

@@ -13,7 +13,7 @@ from test_cuda import MACHINE, has_machine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 import random_attention  # noqa: E402
-from random_graphs import compiler_of_process  # noqa: E402
+from seed_runner import compiler_of_process  # noqa: E402
 
 FOUND = (1086, 1568)  # kernels with wide rows of v and narrow rows of k left their shared memory
 COUNT = 400 if os.environ.get("TESSERA_CUDA") == "all" else 48
