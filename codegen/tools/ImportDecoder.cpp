@@ -46,6 +46,9 @@ static llvm::Expected<Imported> importGguf(const Options &options, MLIRContext &
 }
 
 static llvm::Expected<Imported> importFromOnnx(const Options &options, MLIRContext &context) {
+  if (options.decoder.sequences) {
+    return llvm::createStringError("--sequences: the graph of an .onnx file has one sequence");
+  }
   llvm::json::Value language = llvm::json::Object();
   if (!options.language.empty()) {
     auto text = llvm::MemoryBuffer::getFile(options.language);
@@ -106,6 +109,9 @@ std::function<llvm::Error()> tessera::tool::addImportDecoder(CLI::App &app) {
       ->check(CLI::PositiveNumber);
   sub->add_option("--chunk", options->decoder.chunk, "Largest number of tokens of a run")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 16));
+  sub->add_option("--sequences", options->decoder.sequences,
+                  "Number of sequences with caches of their own (default: one, without the input `rows`)")
+      ->check(CLI::Range(int64_t(1), kMostSequences));
   sub->add_flag("--dequantise", options->isDequantised, "Make all weights f32, e.g. to quantise them in another way");
   sub->add_flag("--all-logits", options->decoder.allLogits,
                 "Return the logits of all tokens of a run, not of the last");

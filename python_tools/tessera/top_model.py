@@ -239,6 +239,7 @@ def import_decoder(
     dequantises: bool = False,
     all_logits: bool = False,
     language: Path | None = None,
+    sequences: int | None = None,
 ) -> tuple[TopModel, dict]:
     """Imports a language model to `mlir` and its weights atomically. Returns the model and the importer's result.
 
@@ -250,6 +251,7 @@ def import_decoder(
         arguments += ["--dequantise"] if dequantises else []
         arguments += ["--all-logits"] if all_logits else []
         arguments += ["--language", str(language)] if language is not None else []
+        arguments += ["--sequences", str(sequences)] if sequences is not None else []
         return _import(arguments, mlir, staged, report, checkpoint)
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Iterator
 
 from .. import top_model
 from ..errors import usage_error
 from ..families import HOST
-from ..files import require_file, scratch_folder
-from ..llm import LanguageModel, Sampling
+from ..files import atomic_write, require_file, scratch_folder
+from ..llm import Constraint, Drafter, LanguageModel, Sampling
 from ..llm.tokenizer_json import read_tokenizer
 from ..progress import command
 from ..targets import targets
@@ -58,8 +59,12 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     sub.add_argument(
         "--chunk", type=int, default=512, metavar="N", help="largest number of tokens of a run (default: %(default)s)"
     )
-    sub.add_argument(
+    logits = sub.add_mutually_exclusive_group()
+    logits.add_argument(
         "--all_logits", action="store_true", help="return logits for all tokens of a run instead of the last one"
+    )
+    logits.add_argument(
+        "--sequences", type=int, metavar="N", help="generate up to N texts together, each with caches of its own"
     )
     sub.add_argument("--chip", default=HOST, help=f"{HOST} or one of its variants (default: %(default)s)")
     return sub
@@ -102,6 +107,15 @@ def _add_generation(sub: Parser) -> None:
         metavar="TEXT",
         help="ends an answer before this text; may be given several times",
     )
+    grammar = sub.add_argument_group("form of the answer").add_mutually_exclusive_group()
+    grammar.add_argument("--json_schema", metavar="FILE", help="answers are JSON that follows the schema in FILE")
+    grammar.add_argument("--gbnf", metavar="FILE", help="answers follow the grammar in FILE, in llama.cpp's format")
+    grammar.add_argument("--regex", metavar="REGEX", help="answers match the regular expression")
+    guesses = sub.add_argument_group(
+        "speculation", "checks several guessed tokens in one run; needs a model compiled with --sequences"
+    ).add_mutually_exclusive_group()
+    guesses.add_argument("--lookup", action="store_true", help="guess that the text repeats")
+    guesses.add_argument("--draft", metavar="FILE", help="let a smaller .bmodel with the same tokens guess")
     sub.add_argument("--threads", type=int, default=1, metavar="N", help="threads of a run (default: %(default)s)")
 
 
@@ -114,7 +128,12 @@ def _add_generate(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     )
     _add_generation(sub)
     prompt = sub.add_mutually_exclusive_group(required=True)
-    prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue")
+    prompt.add_argument(
+        "--prompt",
+        action="append",
+        metavar="TEXT",
+        help="the text to continue; several are continued together, if the model was compiled with --sequences",
+    )
     prompt.add_argument("--prompt_file", metavar="FILE", help="a file with the text to continue")
     return sub
 
@@ -129,6 +148,11 @@ def _add_chat(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     )
     _add_generation(sub)
     sub.add_argument("--system", metavar="TEXT", help="instructions for the model, before the conversation")
+    sub.add_argument(
+        "--state",
+        metavar="FILE",
+        help="keeps the caches after the system prompt: FILE is read if it exists, and written otherwise",
+    )
     return sub
 
 
@@ -155,6 +179,8 @@ def work_llm(context: Context) -> None:
     precision = targets().precision(args.quantize).name if is_requantised else "F32"
     if is_requantised and targets().precision(precision).needs_table:
         raise usage_error(f"--quantize {args.quantize} needs calibration, which tessera llm does not support")
+    if args.sequences is not None and Path(args.model).suffix == ".onnx":
+        raise usage_error("--sequences needs a .gguf file: the graph of an .onnx file has one sequence")
     output = context.outputs.path(args.output)
     with scratch_folder() as folder:
         language = _language_file(args, folder)
@@ -168,6 +194,7 @@ def work_llm(context: Context) -> None:
                 dequantises=is_requantised and precision not in KEEPS_BITS,
                 all_logits=args.all_logits,
                 language=language,
+                sequences=args.sequences,
             )
             step.note = f"{result['architecture']}, {result.get('ops', 0)} ops"
         with report.step(f"compile for {args.chip}, {args.quantize}") as step:
@@ -188,10 +215,31 @@ def _open(args: argparse.Namespace) -> tuple[LanguageModel, Sampling]:
     return LanguageModel(args.model, args.threads), sampling
 
 
-def _answer(context: Context, model: LanguageModel, sampling: Sampling, text: str) -> str:
+def _drafter(args: argparse.Namespace, model: LanguageModel) -> Drafter | None:
+    if args.draft:
+        return model.drafter(LanguageModel(args.draft, args.threads))
+    return model.drafter() if args.lookup else None
+
+
+def _constraint(args: argparse.Namespace, model: LanguageModel) -> Constraint | None:
+    """Returns the form of one answer."""
+    if args.regex is not None:
+        return model.grammar("regex", args.regex)
+    for form in ("json_schema", "gbnf"):
+        if path := getattr(args, form):
+            require_file(path, "grammar")
+            return model.grammar(form, Path(path).read_text())
+    return None
+
+
+def _answer(
+    context: Context, model: LanguageModel, sampling: Sampling, text: str, drafter: Drafter | None = None
+) -> str:
     """Prints the text that follows `text`, piece by piece, and returns it."""
     args, stream = context.args, sys.stderr if context.args.json else sys.stdout
-    pieces: Iterator[str] = model.generate(text, args.max_tokens, args.stop, **vars(sampling))
+    pieces: Iterator[str] = model.generate(
+        text, args.max_tokens, args.stop, _constraint(args, model), drafter, **vars(sampling)
+    )
     made = []
     for piece in pieces:
         made.append(piece)
@@ -210,8 +258,10 @@ def work_generate(context: Context) -> None:
     if args.prompt_file:
         require_file(args.prompt_file, "prompt")
     model, sampling = _open(args)
-    prompt = args.prompt if args.prompt is not None else Path(args.prompt_file).read_text()
-    text = _answer(context, model, sampling, prompt)
+    if args.prompt and len(args.prompt) > 1:
+        return _generate_together(context, model, sampling)
+    prompt = args.prompt[0] if args.prompt else Path(args.prompt_file).read_text()
+    text = _answer(context, model, sampling, prompt, _drafter(args, model))
     stats = model.last
     context.report.say(stats.describe())
     context.result.update(
@@ -221,14 +271,48 @@ def work_generate(context: Context) -> None:
         prompt_tokens=stats.prompt_tokens,
         prefill_seconds=stats.prefill_seconds,
         decode_seconds=stats.decode_seconds,
+        drafted=stats.drafted,
+        accepted=stats.accepted,
     )
+
+
+def _generate_together(context: Context, model: LanguageModel, sampling: Sampling) -> None:
+    """Continues several prompts, and prints the texts when all are complete."""
+    args, stream = context.args, sys.stderr if context.args.json else sys.stdout
+    for flag in ("stop", "json_schema", "gbnf", "regex", "lookup", "draft"):
+        if getattr(args, flag):
+            raise usage_error(f"--{flag} needs a single --prompt")
+    begin = time.perf_counter()
+    answers = model.generate_all(args.prompt, args.max_tokens, **vars(sampling))
+    seconds = time.perf_counter() - begin
+    for prompt, text in zip(args.prompt, answers):
+        print(f"== {prompt}\n{text}", file=stream)
+    stats = model.last
+    context.report.say(
+        f"{stats.prompt_tokens} tokens read and {stats.new_tokens} generated in {seconds:.2f} s, "
+        f"{stats.new_tokens / seconds:.1f} tokens/s"
+    )
+    context.result.update(texts=answers, tokens=stats.new_tokens, seconds=seconds)
+
+
+def _resume(model: LanguageModel, path: Path, text: str) -> None:
+    """Makes the caches hold the beginning of a conversation, read from `path` if it exists."""
+    if path.exists():
+        model.restore(path.read_bytes())
+    else:
+        model.prefill(model.tokenizer.encode(text))
+        with atomic_write(path) as file:
+            file.write(model.save())
 
 
 def work_chat(context: Context) -> None:
     args = context.args
     model, sampling = _open(args)
+    drafter = _drafter(args, model)
     messages = [{"role": "system", "content": args.system}] if args.system else []
-    model.chat_text([*messages, {"role": "user", "content": ""}])  # a wrong template is reported at once
+    first = model.chat_text([*messages, {"role": "user", "content": ""}])  # a wrong template is reported at once
+    if args.state:
+        _resume(model, Path(args.state), first)
     is_terminal = sys.stdin.isatty()
     while True:
         if is_terminal:
@@ -237,6 +321,6 @@ def work_chat(context: Context) -> None:
         if not line or line.strip() in _EXIT:
             break
         messages.append({"role": "user", "content": line.rstrip("\n")})
-        answer = _answer(context, model, sampling, model.chat_text(messages))
+        answer = _answer(context, model, sampling, model.chat_text(messages), drafter)
         messages.append({"role": "assistant", "content": answer})
     context.result["messages"] = messages

@@ -6,7 +6,10 @@
     for piece in model.generate("Once upon a time", max_tokens=50):
         print(piece, end="", flush=True)
 """
+from .batch import Batch
+from .constraint import Constraint
 from .model import LanguageModel, load
 from .sampling import Sampling
+from .speculation import Drafter
 
-__all__ = ["LanguageModel", "Sampling", "load"]
+__all__ = ["Batch", "Constraint", "Drafter", "LanguageModel", "Sampling", "load"]

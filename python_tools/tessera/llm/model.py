@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,24 +11,30 @@ from typing import Any, Iterator, Sequence
 import numpy as np
 
 from ..errors import TesseraError, usage_error
-from ..files import require_file
-from ..programs import read_model
+from .batch import Batch
+from .caches import Caches
 from .chat import Message, render
+from .constraint import Constraint, Grammar
 from .sampling import Sampler, Sampling
+from .speculation import Drafter, DraftModel, PromptLookup
 from .tokenizer import Tokenizer, make_tokenizer
 
-_INPUT, _OUTPUT, _PROPERTY = "input_ids", "logits", "language"
+_DRAFT = 8
+"""Largest number of tokens that a drafter guesses at a time."""
 
 
 @dataclass
 class Statistics:
-    """Counts and times of a generation. cached: tokens of the prompt that were in the caches already."""
+    """Counts and times of a generation. cached: tokens of the prompt that were in the caches already. drafted and
+    accepted: guessed tokens, and those of them that were right."""
 
     prompt_tokens: int = 0
     cached: int = 0
     new_tokens: int = 0
     prefill_seconds: float = 0.0
     decode_seconds: float = 0.0
+    drafted: int = 0
+    accepted: int = 0
     ended_by: str = ""
     tokens: list[int] = field(default_factory=list)
 
@@ -38,34 +43,19 @@ class Statistics:
         return (
             f"prefill {computed} tokens, {computed / max(self.prefill_seconds, 1e-9):.1f} tokens/s; "
             f"decode {self.new_tokens} tokens, {max(self.new_tokens - 1, 0) / max(self.decode_seconds, 1e-9):.1f} "
-            "tokens/s"
+            "tokens/s" + (f"; {self.accepted} of {self.drafted} guesses right" if self.drafted else "")
         )
 
 
 class LanguageModel:
-    """A language model with its caches. It serves one sequence at a time; a prompt that begins like the tokens in the
-    caches continues from there."""
+    """A language model with its caches. A prompt that begins like the tokens in the caches continues from there."""
 
     def __init__(self, path: str | Path, threads: int = 1) -> None:
-        from tessera import runtime
-
-        require_file(path, "model")
-        self._error = runtime.Error
-        try:
-            self._net = runtime.load(str(path), threads=threads).net()
-        except self._error as error:
-            raise TesseraError(f"failed to open {path}: {error}") from error
-        texts = {entry["key"]: entry["value"] for entry in read_model(path).get("properties", [])}
-        inputs = {tensor.name: tensor for tensor in self._net.inputs}
-        outputs = {tensor.name: tensor for tensor in self._net.outputs}
-        if _PROPERTY not in texts or list(inputs) != [_INPUT] or _OUTPUT not in outputs or not self._net.state_lengths:
-            raise TesseraError(f"{path} is not a language model", hint="compile one with tessera llm")
-        self._language: dict[str, Any] = json.loads(texts[_PROPERTY])
-        self._chunk = int(inputs[_INPUT].max_shape[1])
-        self.vocabulary = int(outputs[_OUTPUT].max_shape[-1])
-        self.context = min(capacity for _, capacity in self._net.state_lengths.values())
+        self._caches = Caches(path, threads)
+        self._language = self._caches.language
+        self.vocabulary = self._caches.vocabulary
+        self.context = self._caches.context
         """Number of tokens that the caches hold."""
-        self._tokens: list[int] = []  # in the caches
         self._tokenizer: Tokenizer | None = None
         self.last = Statistics()
         """Of the last generation."""
@@ -87,79 +77,114 @@ class LanguageModel:
 
     def reset(self) -> None:
         """Empties the caches."""
-        self._net.reset_state()
-        self._tokens = []
+        self._caches.reset()
+
+    def save(self) -> bytes:
+        """Returns the tokens in the caches with all that was computed for them, e.g. after a long system prompt."""
+        return self._caches.save()
+
+    def restore(self, saved: bytes) -> None:
+        """Restores what save() returned, also in another process; the file must be the same."""
+        self._caches.load(saved)
+
+    def cancel(self) -> None:
+        """Ends the run in flight, which raises TesseraError. May be called from any thread; the caches stay valid."""
+        self._caches.cancel()
 
     def feed(self, tokens: Sequence[int]) -> np.ndarray:
         """Appends tokens to the sequence in the caches; returns the logits of the last run, [n, vocabulary], where n is
         1 or, for models compiled with --all_logits, the number of tokens in the run."""
-        self._check(tokens)
+        self._caches.check(tokens, len(self._caches.tokens[0]))
         logits = np.empty((0, self.vocabulary), np.float32)
-        for begin in range(0, len(tokens), self._chunk):
-            part = list(tokens[begin : begin + self._chunk])
-            try:
-                logits = self._net({_INPUT: np.asarray([part], np.int64)})[_OUTPUT][0]
-            except self._error as error:
-                raise TesseraError(f"failed to run the model: {error}") from error
-            self._tokens += part
+        for begin in range(0, len(tokens), self._caches.chunk):
+            logits = self._caches.run({0: list(tokens[begin : begin + self._caches.chunk])})[0]
         return logits
 
-    def _check(self, tokens: Sequence[int]) -> None:
-        if not len(tokens):
-            raise TesseraError("the prompt has no tokens")
-        if not 0 <= min(tokens) <= max(tokens) < self.vocabulary:
-            raise TesseraError(f"tokens are from 0 to {self.vocabulary - 1}, not {min(tokens)} to {max(tokens)}")
-        if len(self._tokens) + len(tokens) > self.context:
-            raise TesseraError(
-                f"{len(self._tokens) + len(tokens)} tokens do not fit into the model's context of {self.context}",
-                hint="shorten the prompt, or compile the model with a larger --context",
-            )
-
-    def _prefill(self, tokens: Sequence[int]) -> tuple[np.ndarray, int]:
+    def prefill(self, tokens: Sequence[int]) -> tuple[np.ndarray, int]:
         """Makes the caches hold `tokens`; returns the logits of the last one and the number of tokens that the caches
         held already."""
-        same = 0
-        for a, b in zip(self._tokens, tokens[:-1]):  # the last token is always computed, for its logits
-            if a != b:
-                break
-            same += 1
-        if same < len(self._tokens):
-            self._net.set_state_length(same)
-            del self._tokens[same:]
+        same = self._caches.common(0, tokens[:-1])  # the last token is always computed, for its logits
+        self._caches.cut(0, same)
         return self.feed(tokens[same:])[-1], same
 
+    def batch(self) -> Batch:
+        """Returns an object that generates several sequences together."""
+        return Batch(self._caches, self._ends())
+
+    def grammar(self, form: str, text: str) -> Constraint:
+        """Returns a constraint for one answer. form: json_schema, gbnf or regex."""
+        return Grammar(self.tokenizer, form, text, self.vocabulary)
+
+    def drafter(self, draft: LanguageModel | None = None) -> Drafter:
+        """Returns an object that guesses the next tokens: from the text itself, or by a smaller model."""
+        if not self._caches.returns_several:
+            raise TesseraError(
+                "the model returns the logits of one token in a run, so guesses cannot be checked together",
+                hint="compile it with --sequences 1, or an .onnx file with --all_logits",
+            )
+        if draft is None:
+            return PromptLookup()
+        model = DraftModel(draft._caches)
+        model.check_vocabulary(self._caches)
+        return model
+
     def generate_tokens(
-        self, prompt: Sequence[int], max_tokens: int | None = None, sampling: Sampling = Sampling()
+        self,
+        prompt: Sequence[int],
+        max_tokens: int | None = None,
+        sampling: Sampling = Sampling(),
+        constraint: Constraint | None = None,
+        drafter: Drafter | None = None,
     ) -> Iterator[int]:
         """Returns the tokens that follow `prompt`, one by one, up to a token that ends an answer (which is returned,
-        too), `max_tokens`, or the end of the context. `last` says how it ended, after the last token."""
+        too), `max_tokens`, or the end of the context. `last` says how it ended, after the last token. A drafter changes
+        the speed only."""
         stats = self.last = Statistics(prompt_tokens=len(prompt))
         if max_tokens is not None and max_tokens < 1:
             raise usage_error(f"--max_tokens {max_tokens}: must be at least 1")
-        sampler = Sampler(sampling)
+        sampler = Sampler(sampling, constraint)
         ends = self._ends()
         begin = time.perf_counter()
-        logits, stats.cached = self._prefill(prompt)
+        row, stats.cached = self.prefill(prompt)
         stats.prefill_seconds = time.perf_counter() - begin
+        rows, draft = row[None], []
         while True:
-            token = sampler.choose(logits, [*prompt, *stats.tokens] if sampling.repetition_penalty != 1 else ())
-            stats.tokens.append(token)
-            stats.new_tokens += 1
-            stats.ended_by = (
-                "end"
-                if token in ends
-                else "max_tokens"
-                if stats.new_tokens == max_tokens
-                else "context"
-                if len(self._tokens) == self.context
-                else ""
-            )
-            yield token
-            if stats.ended_by:
-                return
+            for i, logits in enumerate(rows):
+                token = sampler.choose(logits, [*prompt, *stats.tokens] if sampling.repetition_penalty != 1 else ())
+                stats.tokens.append(token)
+                stats.new_tokens += 1
+                is_right = i < len(draft) and token == draft[i]
+                stats.accepted += is_right
+                stats.ended_by = self._why_ended(token in ends or sampler.is_done, max_tokens)
+                if stats.ended_by or not is_right:
+                    self._caches.cut(0, len(prompt) + stats.new_tokens - 1)
+                yield token
+                if stats.ended_by:
+                    return
+                if not is_right:
+                    break
             begin = time.perf_counter()
-            logits = self.feed([token])[-1]
+            draft = self._draft(drafter, [*prompt, *stats.tokens], max_tokens)
+            rows = self._caches.run({0: [token, *draft]}, len(draft) + 1)[0]
             stats.decode_seconds += time.perf_counter() - begin
+            stats.drafted += len(draft)
+
+    def _why_ended(self, is_end: bool, max_tokens: int | None) -> str:
+        stats = self.last
+        if is_end:
+            return "end"
+        if stats.new_tokens == max_tokens:
+            return "max_tokens"
+        return "context" if stats.prompt_tokens + stats.new_tokens > self.context else ""
+
+    def _draft(self, drafter: Drafter | None, tokens: list[int], max_tokens: int | None) -> list[int]:
+        """Returns guesses of the tokens after `tokens`, of which the caches lack the last one."""
+        if drafter is None:
+            return []
+        rest = [_DRAFT, self.context - len(tokens), self._caches.chunk - 1]
+        if max_tokens is not None:
+            rest.append(max_tokens - self.last.new_tokens - 1)
+        return list(drafter.draft(tokens, min(rest)))[: min(rest)] if min(rest) > 0 else []
 
     def _ends(self) -> set[int]:
         try:
@@ -168,13 +193,35 @@ class LanguageModel:
             return set()  # a model without a tokenizer generates tokens from tokens
 
     def generate(
-        self, prompt: str | Sequence[int], max_tokens: int | None = None, stop: Sequence[str] = (), **sampling: Any
+        self,
+        prompt: str | Sequence[int],
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+        constraint: Constraint | None = None,
+        drafter: Drafter | None = None,
+        **sampling: Any,
     ) -> Iterator[str]:
         """Returns the text that follows `prompt`, piece by piece, up to the first of the texts `stop`, which is not
         returned. sampling: the fields of Sampling, e.g. temperature=0.7."""
-        tokens = self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
-        made = self.generate_tokens(tokens, max_tokens, Sampling(**sampling))
+        made = self.generate_tokens(self._encode(prompt), max_tokens, Sampling(**sampling), constraint, drafter)
         yield from self._until(self.tokenizer.stream(made), [text for text in stop if text])
+
+    def generate_all(
+        self, prompts: Sequence[str | Sequence[int]], max_tokens: int | None = None, **sampling: Any
+    ) -> list[str]:
+        """Returns the texts that follow each prompt, generated together."""
+        batch = self.batch()
+        encoded = [self._encode(prompt) for prompt in prompts]
+        numbers = [batch.add(tokens, max_tokens, Sampling(**sampling)) for tokens in encoded]
+        made: dict[int, list[int]] = {number: [] for number in numbers}
+        while len(batch):
+            for number, token in batch.step().tokens.items():
+                made[number].append(token)
+        self.last = Statistics(sum(map(len, encoded)), new_tokens=sum(map(len, made.values())))
+        return ["".join(self.tokenizer.stream(iter(made[number]))) for number in numbers]
+
+    def _encode(self, prompt: str | Sequence[int]) -> list[int]:
+        return self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
 
     def _until(self, pieces: Iterator[str], stop: Sequence[str]) -> Iterator[str]:
         """Returns the pieces up to the first of the texts `stop`. Holds back text that may be the beginning of one."""

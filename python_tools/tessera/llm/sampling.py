@@ -8,6 +8,7 @@ from typing import Sequence
 import numpy as np
 
 from ..errors import usage_error
+from .constraint import Constraint
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,28 @@ class Sampling:
 
 
 class Sampler:
-    """Chooses tokens. The same seed gives the same tokens."""
+    """Chooses tokens that a constraint allows. The same seed gives the same tokens."""
 
-    def __init__(self, sampling: Sampling) -> None:
+    def __init__(self, sampling: Sampling, constraint: Constraint | None = None) -> None:
         sampling.check()
         self._sampling = sampling
+        self._constraint = constraint
         self._random = np.random.default_rng(sampling.seed)
+
+    @property
+    def is_done(self) -> bool:
+        """True if the constraint allows no more tokens."""
+        return self._constraint is not None and self._constraint.is_done
 
     def choose(self, logits: np.ndarray, before: Sequence[int]) -> int:
         """Returns a token for logits [vocabulary]. before: the tokens of the prompt and of the answer so far."""
+        if self._constraint is None:
+            return self._choose(logits, before)
+        token = self._choose(self._constraint.mask(logits), before)
+        self._constraint.accept(token)
+        return token
+
+    def _choose(self, logits: np.ndarray, before: Sequence[int]) -> int:
         how = self._sampling
         if how.repetition_penalty != 1:
             logits = logits.copy()

@@ -19,8 +19,15 @@ namespace {
 
 /// The positions of tokens, as attention needs them; layers with the same window share them.
 struct Positions {
-  Value cos, sin; ///< [seq, rotarySize / 2]; null without rotary embedding
-  Value mask;     ///< [1, 1, 1, seq, past + seq], 0 or -inf
+  Value cos, sin;           ///< [rows, rotarySize / 2]; null without rotary embedding
+  SmallVector<Value> masks; ///< for each sequence, [1, 1, 1, seq, past + seq], 0 or -inf
+};
+
+/// A sequence of tokens with caches of its own. The new tokens of all sequences are the rows of a run.
+struct Sequence {
+  std::string suffix;                ///< of the names of its tensors; empty if there is only one sequence
+  Dim first = 0;                     ///< row of its first new token
+  Dim size = 1, past = 0, total = 1; ///< new tokens, tokens in the caches, and their sum
 };
 
 class DecoderBuilder {
@@ -36,14 +43,20 @@ private:
   Value embed(Value tokens);
   Positions makePositions(bool isWindowed);
   Value rotaryTable(bool isWindowed, double (*function)(double));
-  Value numbers(bool alongKeys);
+  Value rowsOf(Value table);
+  Value mask(const Sequence &sequence, bool isWindowed);
   Value norm(Value x, const Twine &name);
   Value headNorm(Value x, const Twine &name);
   Value project(Value x, const Twine &name, int64_t outputs);
   Value splitHeads(Value x, int64_t heads);
+  Value join(ArrayRef<Value> parts, int64_t axis) {
+    return parts.size() == 1 ? parts[0] : graph.create<ConcatOp>(ValueRange(parts), axis);
+  }
   Value rotate(Value x, const Positions &positions);
-  Value append(Value x, const Twine &kind);
+  Value append(Value x, const Sequence &sequence, const Twine &kind);
+  Value attendWithin(const Sequence &sequence, Value q, Value k, Value v, Value mask);
   Value attend(Value x, const Positions &positions);
+  Value logits(Value x);
   Value feedForward(Value x);
   Value activate(Value x);
   bool isWindowed(int64_t layer) const {
@@ -54,19 +67,31 @@ private:
   const DecoderOptions &options;
   GraphBuilder graph;
   WeightReader weights;
-  Dim sequence = 1, past = 0, total = 1;
-  std::string block; ///< prefix of the layer's tensors: "blk.0."
+  SmallVector<Sequence> sequences;
+  Dim rows = 0;
+  int64_t capacity = 0, positionCount = 0; ///< of the caches, and of tables of positions
+  std::string block;                       ///< prefix of the layer's tensors: "blk.0."
   int64_t layer = 0;
   std::vector<std::pair<std::string, Value>> caches; ///< outputs
 };
 
-/// Declares the number of new tokens and of those in the caches.
+/// Declares the numbers of new tokens and of those in the caches.
 void DecoderBuilder::declareSizes() {
   MLIRContext *context = graph.getBuilder().getContext();
-  const int64_t capacity = options.context ? options.context : std::min(config.context, kUsualContext);
-  sequence = Dim::symbol(context, "seq", 1, std::min(options.chunk, capacity), 1);
-  past = Dim::symbol(context, "past", 0, capacity, capacity / 4);
-  total = past + sequence;
+  capacity = options.context ? options.context : std::min(config.context, kUsualContext);
+  const bool isOne = !options.sequences;
+  const int64_t chunk = std::min(options.chunk, capacity);
+  positionCount = capacity + chunk;
+  for (int64_t i = 0; i < std::max<int64_t>(options.sequences, 1); ++i) {
+    Sequence sequence;
+    sequence.suffix = isOne ? "" : "." + std::to_string(i);
+    sequence.first = rows;
+    sequence.size = Dim::symbol(context, "seq" + sequence.suffix, isOne ? 1 : 0, chunk, 1);
+    sequence.past = Dim::symbol(context, "past" + sequence.suffix, 0, capacity, capacity / 4);
+    sequence.total = sequence.past + sequence.size;
+    rows += sequence.size;
+    sequences.push_back(sequence);
+  }
 }
 
 Value DecoderBuilder::embed(Value tokens) {
@@ -79,27 +104,42 @@ Value DecoderBuilder::embed(Value tokens) {
   if (weights.has("position_embd.weight")) {
     graph.setName("position_embd");
     const int64_t positions = weights.dim("position_embd.weight", 0);
-    if (positions < maxOf(past)) {
+    if (positions < capacity) {
       graph.fail(llvm::formatv("the model has embeddings for {0} positions; choose --context up to that", positions));
     }
     std::vector<float> table = weights.floats("position_embd.weight", {positions, config.width});
-    table.resize(maxOf(total) * config.width); // rows beyond the trained ones are never read
-    Value rows = graph.constant({maxOf(total), config.width}, table, "position_embd");
-    x = graph.add(x, graph.reshape(graph.slice(rows, 0, past, sequence), {1, sequence, config.width}));
+    table.resize(positionCount * config.width); // rows beyond the trained ones are never read
+    Value all = graph.constant({positionCount, config.width}, table, "position_embd");
+    x = graph.add(x, graph.reshape(rowsOf(all), {1, rows, config.width}));
   }
   return x;
 }
 
 //--- positions ---
 
-/// Returns the positions of the new tokens [seq, 1], or of all tokens [1, past + seq].
-Value DecoderBuilder::numbers(bool alongKeys) {
-  std::vector<float> values(maxOf(total));
-  std::iota(values.begin(), values.end(), 0.0F);
-  if (alongKeys) {
-    return graph.slice(graph.constant({1, maxOf(total)}, values, "positions"), 1, 0, total);
+/// Returns the rows of |table|, which has one row for each position, for the new tokens.
+Value DecoderBuilder::rowsOf(Value table) {
+  SmallVector<Value> parts;
+  for (const Sequence &sequence : sequences) {
+    parts.push_back(graph.slice(table, 0, sequence.past, sequence.size));
   }
-  return graph.slice(graph.constant({maxOf(total), 1}, values, "positions"), 0, past, sequence);
+  return join(parts, 0);
+}
+
+/// Returns the mask of the attention of a sequence: a token sees itself and the tokens before it.
+Value DecoderBuilder::mask(const Sequence &sequence, bool isWindowed) {
+  std::vector<float> values(positionCount);
+  std::iota(values.begin(), values.end(), 0.0F);
+  Value key = graph.slice(graph.constant({1, positionCount}, values, "positions"), 1, 0, sequence.total);
+  Value query = graph.slice(graph.constant({positionCount, 1}, values, "positions"), 0, sequence.past, sequence.size);
+  Value isSeen = graph.create<CompareOp>(key, query, CompareKind::le);
+  if (isWindowed) {
+    Value last = graph.add(key, graph.scalar(graph.f32(), double(config.window)));
+    isSeen = graph.create<AndOp>(isSeen, graph.create<CompareOp>(last, query, CompareKind::gt));
+  }
+  Value added = graph.create<WhereOp>(isSeen, graph.scalar(graph.f32(), 0),
+                                      graph.scalar(graph.f32(), -std::numeric_limits<double>::infinity()));
+  return graph.reshape(added, {1, 1, 1, sequence.size, sequence.total});
 }
 
 Value DecoderBuilder::rotaryTable(bool isWindowed, double (*function)(double)) {
@@ -110,15 +150,15 @@ Value DecoderBuilder::rotaryTable(bool isWindowed, double (*function)(double)) {
   if (weights.has("rope_freqs.weight")) {
     divisors = weights.floats("rope_freqs.weight", {pairs});
   }
-  std::vector<float> table(maxOf(total) * pairs);
+  std::vector<float> table(positionCount * pairs);
   for (int64_t i = 0; i < pairs; ++i) {
     const double frequency = std::pow(base, -2.0 * double(i) / double(config.rotarySize)) /
                              (divisors[i] * (isLocal ? 1 : config.rotaryFactor));
-    for (int64_t position = 0; position < maxOf(total); ++position) {
+    for (int64_t position = 0; position < positionCount; ++position) {
       table[position * pairs + i] = float(function(double(position) * frequency));
     }
   }
-  return graph.slice(graph.constant({maxOf(total), pairs}, table, "rotary"), 0, past, sequence);
+  return rowsOf(graph.constant({positionCount, pairs}, table, "rotary"));
 }
 
 Positions DecoderBuilder::makePositions(bool isWindowed) {
@@ -127,15 +167,9 @@ Positions DecoderBuilder::makePositions(bool isWindowed) {
   if (config.rotarySize) {
     result.cos = rotaryTable(isWindowed, std::cos), result.sin = rotaryTable(isWindowed, std::sin);
   }
-  Value query = numbers(/*alongKeys=*/false), key = numbers(/*alongKeys=*/true);
-  Value isSeen = graph.create<CompareOp>(key, query, CompareKind::le);
-  if (isWindowed) {
-    Value last = graph.add(key, graph.scalar(graph.f32(), double(config.window)));
-    isSeen = graph.create<AndOp>(isSeen, graph.create<CompareOp>(last, query, CompareKind::gt));
+  for (const Sequence &sequence : sequences) {
+    result.masks.push_back(mask(sequence, isWindowed));
   }
-  Value mask = graph.create<WhereOp>(isSeen, graph.scalar(graph.f32(), 0),
-                                     graph.scalar(graph.f32(), -std::numeric_limits<double>::infinity()));
-  result.mask = graph.reshape(mask, {1, 1, 1, sequence, total});
   return result;
 }
 
@@ -147,7 +181,7 @@ Value DecoderBuilder::norm(Value x, const Twine &name) {
   return graph.create<LayerNormOp>(x, scale, bias, 2, llvm::APFloat(config.epsilon), config.isRms);
 }
 
-/// Normalises each head of |x| [1, seq, heads, size] if the checkpoint has the norm.
+/// Normalises each head of |x| [1, rows, heads, size] if the checkpoint has the norm.
 Value DecoderBuilder::headNorm(Value x, const Twine &name) {
   Value scale = weights.optionalVector(name + ".weight", config.headSize);
   return scale ? graph.create<LayerNormOp>(x, scale, Value(), 3, llvm::APFloat(config.epsilon), true) : x;
@@ -161,11 +195,9 @@ Value DecoderBuilder::project(Value x, const Twine &name, int64_t outputs) {
                       weights.optionalVector(prefix + ".bias", outputs));
 }
 
-Value DecoderBuilder::splitHeads(Value x, int64_t heads) {
-  return graph.reshape(x, {1, sequence, heads, config.headSize});
-}
+Value DecoderBuilder::splitHeads(Value x, int64_t heads) { return graph.reshape(x, {1, rows, heads, config.headSize}); }
 
-/// Moves the heads before the tokens, and rotates the queries or keys |x| [1, seq, heads, size].
+/// Moves the heads before the tokens, and rotates the queries or keys |x| [1, rows, heads, size].
 Value DecoderBuilder::rotate(Value x, const Positions &positions) {
   x = graph.transpose(x, {0, 2, 1, 3});
   if (!config.rotarySize) {
@@ -180,13 +212,29 @@ Value DecoderBuilder::rotate(Value x, const Positions &positions) {
 }
 
 /// Appends |x| [1, heads, seq, size] to the layer's cache and returns the whole as [1, heads, 1, past + seq, size].
-Value DecoderBuilder::append(Value x, const Twine &kind) {
-  std::string suffix = "." + std::to_string(layer) + "." + kind.str(), after = "present" + suffix;
+Value DecoderBuilder::append(Value x, const Sequence &sequence, const Twine &kind) {
+  std::string suffix = ("." + Twine(layer) + "." + kind + sequence.suffix).str(), after = "present" + suffix;
   graph.setName(after);
-  Value before = graph.addState("past" + suffix, after, graph.f32(), {1, config.keyHeads, past, config.headSize});
+  Value before =
+      graph.addState("past" + suffix, after, graph.f32(), {1, config.keyHeads, sequence.past, config.headSize});
   Value whole = graph.concat(before, x, 2);
   caches.emplace_back(after, whole);
-  return graph.reshape(whole, {1, config.keyHeads, 1, total, config.headSize});
+  return graph.reshape(whole, {1, config.keyHeads, 1, sequence.total, config.headSize});
+}
+
+/// Returns the attention of a sequence's new tokens as [1, seq, heads * size]. The others are [1, heads, rows, size].
+Value DecoderBuilder::attendWithin(const Sequence &sequence, Value q, Value k, Value v, Value mask) {
+  if (sequences.size() > 1) {
+    q = graph.slice(q, 2, sequence.first, sequence.size);
+    k = graph.slice(k, 2, sequence.first, sequence.size), v = graph.slice(v, 2, sequence.first, sequence.size);
+  }
+  k = append(k, sequence, "key"), v = append(v, sequence, "value");
+  graph.setName(block + "attention" + sequence.suffix);
+  const double scale = config.attentionScale ? config.attentionScale : 1 / std::sqrt(double(config.headSize));
+  q = graph.reshape(q, {1, config.keyHeads, config.heads / config.keyHeads, sequence.size, config.headSize});
+  Value y = graph.create<AttentionOp>(q, k, v, mask, llvm::APFloat(scale), IntegerAttr());
+  y = graph.transpose(graph.reshape(y, {1, config.heads, sequence.size, config.headSize}), {0, 2, 1, 3});
+  return graph.reshape(y, {1, sequence.size, config.heads * config.headSize});
 }
 
 Value DecoderBuilder::attend(Value x, const Positions &positions) {
@@ -202,14 +250,15 @@ Value DecoderBuilder::attend(Value x, const Positions &positions) {
   graph.setName(block + "attn_q");
   q = rotate(headNorm(splitHeads(q, config.heads), block + "attn_q_norm"), positions);
   graph.setName(block + "attn_k");
-  k = append(rotate(headNorm(splitHeads(k, config.keyHeads), block + "attn_k_norm"), positions), "key");
-  v = append(graph.transpose(splitHeads(v, config.keyHeads), {0, 2, 1, 3}), "value");
+  k = rotate(headNorm(splitHeads(k, config.keyHeads), block + "attn_k_norm"), positions);
+  graph.setName(block + "attn_v");
+  v = graph.transpose(splitHeads(v, config.keyHeads), {0, 2, 1, 3});
+  SmallVector<Value> parts;
+  for (auto [sequence, mask] : llvm::zip(sequences, positions.masks)) {
+    parts.push_back(attendWithin(sequence, q, k, v, mask));
+  }
   graph.setName(block + "attention");
-  const double scale = config.attentionScale ? config.attentionScale : 1 / std::sqrt(double(config.headSize));
-  q = graph.reshape(q, {1, config.keyHeads, config.heads / config.keyHeads, sequence, config.headSize});
-  Value y = graph.create<AttentionOp>(q, k, v, positions.mask, llvm::APFloat(scale), IntegerAttr());
-  y = graph.transpose(graph.reshape(y, {1, config.heads, sequence, config.headSize}), {0, 2, 1, 3});
-  return project(graph.reshape(y, {1, sequence, queries}), "attn_output", config.width);
+  return project(join(parts, 1), "attn_output", config.width);
 }
 
 Value DecoderBuilder::activate(Value x) {
@@ -230,14 +279,33 @@ Value DecoderBuilder::feedForward(Value x) {
   return project(up, "ffn_down", config.width);
 }
 
+/// Computes the logits of the last row, of all rows, or of those that the input `rows` lists.
+Value DecoderBuilder::logits(Value x) {
+  graph.setName("output");
+  if (options.sequences) {
+    Dim count = Dim::symbol(graph.getBuilder().getContext(), "wanted", 1, maxOf(rows), options.sequences);
+    x = graph.create<GatherOp>(x, graph.addInput("rows", graph.getBuilder().getI64Type(), {count}), 1);
+  } else if (!options.allLogits) {
+    x = graph.slice(x, 1, rows - 1, 1);
+  }
+  x = norm(x, "output_norm");
+  const bool isTied = !weights.has("output.weight");
+  const std::string output = isTied ? "token_embd.weight" : "output.weight";
+  return graph.linear(x, weights.matrix(output, {weights.dim(output, 0), config.width}), Value());
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> DecoderBuilder::run() {
   declareSizes();
-  Value tokens = graph.addInput("input_ids", graph.getBuilder().getI64Type(), {1, sequence});
-  Value x = embed(tokens);
+  SmallVector<Value> inputs;
+  for (const Sequence &sequence : sequences) {
+    inputs.push_back(
+        graph.addInput("input_ids" + sequence.suffix, graph.getBuilder().getI64Type(), {1, sequence.size}));
+  }
+  Value x = embed(join(inputs, 1));
   Positions all, windowed;
   for (layer = 0; layer < config.layers && !graph.hasFailed(); ++layer) {
     Positions &positions = isWindowed(layer) ? windowed : all;
-    positions = positions.mask ? positions : makePositions(isWindowed(layer));
+    positions = positions.masks.empty() ? makePositions(isWindowed(layer)) : positions;
     block = "blk." + std::to_string(layer) + ".";
     graph.setName(block + "attn_norm");
     Value y = attend(norm(x, block + "attn_norm"), positions);
@@ -247,15 +315,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> DecoderBuilder::run() {
     y = feedForward(norm(x, block + "ffn_norm"));
     x = graph.add(x, hasPostNorms ? norm(y, block + "post_ffw_norm") : y);
   }
-  graph.setName("output");
-  if (!options.allLogits) {
-    x = graph.slice(x, 1, sequence - 1, 1);
-  }
-  x = norm(x, "output_norm");
-  const bool isTied = !weights.has("output.weight");
-  const std::string output = isTied ? "token_embd.weight" : "output.weight";
-  Value logits = graph.linear(x, weights.matrix(output, {weights.dim(output, 0), config.width}), Value());
-  graph.addOutput("logits", logits);
+  graph.addOutput("logits", logits(x));
   for (const auto &[name, value] : caches) {
     graph.addOutput(name, value);
   }

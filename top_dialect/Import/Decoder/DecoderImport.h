@@ -17,13 +17,15 @@ struct DecoderOptions {
   int64_t chunk = 512;      ///< largest number of tokens of a run
   bool keepsFormats = true; ///< groups of integers stay as they are in the file; otherwise all weights become f32
   bool allLogits = false;   ///< the output has the logits of all tokens of a run, else of the last one
+  int64_t sequences = 0;    ///< number of sequences with caches of their own; 0 = one, without the input `rows`
 };
-inline constexpr int64_t kUsualContext = 4096;
+inline constexpr int64_t kUsualContext = 4096, kMostSequences = 64;
 
 /// Returns a module with the input `input_ids` [1, seq] and the output `logits` [1, 1 or seq, vocabulary]. Keys and
-/// values are states that grow; the position of the first token is their length. The hyperparameters of text
-/// generation are in the attribute `top.properties` of the module. Fails if a tensor is missing, has another shape than
-/// the network needs, or is not used.
+/// values are states that grow; the position of the first token is their length. For several sequences, the inputs are
+/// `input_ids.0`, `input_ids.1`, .., each of size 0 or more, and `rows`: the new tokens whose logits are wanted,
+/// counted through all sequences. The hyperparameters of text generation are in the attribute `top.properties` of the
+/// module. Fails if a tensor is missing, has another shape than the network needs, or is not used.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importDecoder(const Checkpoint &checkpoint, const DecoderOptions &options, mlir::MLIRContext *context);
 
