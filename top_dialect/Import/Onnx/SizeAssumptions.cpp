@@ -11,8 +11,8 @@
 
 namespace tessera::top::onnx_import {
 
-/// If |size| is a multiple of a symbol that |other| does not contain, returns the symbol and the size for it with which
-/// the two are equal.
+/// If |size| is a multiple of a symbol that |other| does not contain, plus a number, returns the symbol and the size
+/// for it with which the two are equal.
 static std::optional<std::pair<SizeSymbolAttr, Dim>> solve(Dim size, Dim other) {
   llvm::SetVector<SizeSymbolAttr> symbols, others;
   collectSymbols(size, symbols);
@@ -20,11 +20,13 @@ static std::optional<std::pair<SizeSymbolAttr, Dim>> solve(Dim size, Dim other) 
   if (symbols.size() != 1 || others.empty() || others.contains(symbols[0])) {
     return std::nullopt;
   }
-  int64_t factor = divisorOf(size);
-  if (!sameSize(size, Dim(factor) * sizeOf(symbols[0])) || !isMultipleOf(other, factor)) {
+  Dim number = substitute(size, [](SizeSymbolAttr) { return Dim(0); });
+  Dim multiple = size - number, wanted = other - number;
+  int64_t factor = divisorOf(multiple);
+  if (!sameSize(multiple, Dim(factor) * sizeOf(symbols[0])) || !isMultipleOf(wanted, factor)) {
     return std::nullopt;
   }
-  Dim result = floorDiv(other, factor);
+  Dim result = floorDiv(wanted, factor);
   bool overlaps = minOf(result) <= symbols[0].getMax() && maxOf(result) >= symbols[0].getMin();
   return overlaps && minOf(result) >= 0 ? std::optional(std::pair(symbols[0], result)) : std::nullopt;
 }
