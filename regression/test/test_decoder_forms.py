@@ -160,5 +160,24 @@ def test_tokenizer(tmp_path: Path) -> None:
     assert model.tokenizer.encode("ab") == [9] and model.chat_text([{"role": "user", "content": "hi"}]) == "hi"
     tokenizer_json(tmp_path, pre_tokenizer={"type": "Metaspace"})
     assert read_tokenizer(path)["tokenizer.ggml.scores"][9:] == [0.0, -1.0, -2.0]
-    tokenizer_json(tmp_path, model={"type": "Unigram", "vocab": []})
-    assert "its model is Unigram; supported is BPE" in rejected(save(tmp_path), "--tokenizer", path)
+    tokenizer_json(tmp_path, model={"type": "WordPiece", "vocab": {}})
+    assert "its model is WordPiece; supported are BPE and Unigram" in rejected(save(tmp_path), "--tokenizer", path)
+    scores = {
+        "<unk>": 0,
+        "<s>": 0,
+        "</s>": 0,
+        "\u2581": -2,
+        "a": -3,
+        "b": -3,
+        "\u2581a": -4,
+        "ab": -3.5,
+        "\u2581ab": -6,
+    }
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": list(scores.items())}
+    tokenizer_json(
+        tmp_path,
+        model=unigram,
+        added_tokens=[{"id": i, "content": t, "special": True} for i, t in enumerate(list(scores)[:3])],
+    )
+    tokenizer = make_tokenizer(read_tokenizer(path), VOCABULARY)
+    assert tokenizer.encode("ab  a zzb") == [3, 7, 6, 3, 0, 5, 2] and tokenizer.decode([3, 7, 6, 2]) == "ab a"

@@ -18,6 +18,7 @@ from ..llm.tokenizer_json import read_tokenizer
 from ..progress import command
 from ..targets import targets
 from .common import Context, Parser
+from .encoder_decoder import compile_encoder_decoder, is_encoder_decoder
 
 AS_IN_THE_FILE = "FILE"
 KEEPS_BITS = ("W4A8", "W8A8")
@@ -36,10 +37,12 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         help="compile a language model from a checkpoint",
         allow_abbrev=False,
         description="Compiles a language model from a .gguf file, or from a decoder with caches in an .onnx file. The "
-        ".bmodel contains the tokenizer and the chat template, and keeps the tokens of a conversation in its caches.",
+        ".bmodel contains the tokenizer and the chat template, and keeps the tokens of a conversation in its caches. A "
+        "folder with encoder_model.onnx and decoders, as optimum writes it, becomes a folder for transcribe and "
+        "translate.",
     )
-    sub.add_argument("model", help="the .gguf or .onnx file")
-    sub.add_argument("-o", "--output", required=True, metavar="FILE", help="output, the .bmodel")
+    sub.add_argument("model", help="the .gguf or .onnx file, or the folder of an encoder and a decoder")
+    sub.add_argument("-o", "--output", required=True, metavar="PATH", help="output, the .bmodel")
     sub.add_argument(
         "--quantize",
         default=AS_IN_THE_FILE,
@@ -173,14 +176,19 @@ def _language_file(args: argparse.Namespace, folder: Path) -> Path | None:
 
 def work_llm(context: Context) -> None:
     args, report = context.args, context.report
-    require_file(args.model, "model")
+    is_pair = is_encoder_decoder(Path(args.model))
+    if not is_pair:
+        require_file(args.model, "model")
     targets().require_chip(args.chip)
     is_requantised = args.quantize != AS_IN_THE_FILE
     precision = targets().precision(args.quantize).name if is_requantised else "F32"
     if is_requantised and targets().precision(precision).needs_table:
         raise usage_error(f"--quantize {args.quantize} needs calibration, which tessera llm does not support")
-    if args.sequences is not None and Path(args.model).suffix == ".onnx":
+    if args.sequences is not None and (is_pair or Path(args.model).suffix == ".onnx"):
         raise usage_error("--sequences needs a .gguf file: the graph of an .onnx file has one sequence")
+    if is_pair:
+        compile_encoder_decoder(context, precision)
+        return
     output = context.outputs.path(args.output)
     with scratch_folder() as folder:
         language = _language_file(args, folder)

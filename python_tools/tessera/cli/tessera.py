@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import accuracy, bench, estimate, explain, from_onnx, llm, reduce
+from . import accuracy, bench, encoder_decoder, estimate, explain, from_onnx, llm, reduce
 from . import report as reports
 from .. import bmodel, compare, custom_ops, families, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..calibration import sample
@@ -65,7 +65,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--output_dir", metavar="DIR", help="keep the files in DIR (default: keep none)")
     from_onnx.add_flags(run)
     preprocess.add_arguments(run)
-    for verb in llm.add_verbs(verbs):
+    for verb in (*llm.add_verbs(verbs), *encoder_decoder.add_verbs(verbs)):
         verb.add_common()
     for verb in (run, *(each.add_verb(verbs) for each in (accuracy, bench, estimate, reduce, reports, explain))):
         custom_ops.add_argument(verb)
@@ -82,6 +82,8 @@ def work(context: Context) -> None:
         "explain": explain.work,
         "generate": llm.work_generate,
         "llm": llm.work_llm,
+        "transcribe": encoder_decoder.work_transcribe,
+        "translate": encoder_decoder.work_translate,
         "reduce": reduce.work,
         "report": reports.work,
     }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokenizers of language models: byte-pair encoding of words (GPT-2 and its successors) and of sentences (Llama 1 and
-2, Gemma), from the vocabulary that the .bmodel holds under GGUF's keys."""
+2, Gemma), and unigrams (T5), from the vocabulary that the .bmodel holds under GGUF's keys."""
 from __future__ import annotations
 
 import codecs
@@ -255,10 +255,62 @@ class SentenceTokenizer(Tokenizer):
         return text[1:] if self._adds_space and text.startswith(" ") else text
 
 
+class UnigramTokenizer(Tokenizer):
+    """Splits text into the tokens with the highest sum of scores (T5), and ends it with the token for the end."""
+
+    _SPACE = "\u2581"
+    _PENALTY = 10.0  # of characters that are no token, below the lowest score
+
+    def __init__(self, language: Mapping[str, Any]) -> None:
+        super().__init__(language)
+        self._scores = list(language.get(_PREFIX + "scores", []))
+        self._unknown = self._special(language, "unknown_token_id")
+        if len(self._scores) != len(self.tokens) or self._unknown is None:
+            raise TesseraError(
+                f"the tokenizer has {len(self.tokens)} tokens, {len(self._scores)} scores and "
+                f"{'no' if self._unknown is None else 'a'} token for unknown characters"
+            )
+        self._longest = max(map(len, self.tokens))
+        self._lowest = min(self._scores) - self._PENALTY
+
+    def encode(self, text: str) -> list[int]:
+        return super().encode(text) + ([] if self.eos is None else [self.eos])
+
+    def encode_part(self, text: str, is_first: bool) -> list[int]:
+        words = unicodedata.normalize("NFKC", text).split()
+        return [token for word in words for token in self._encode_word(self._SPACE + word)]
+
+    def _encode_word(self, word: str) -> list[int]:
+        best: list[tuple[float, int, int]] = [
+            (0.0, 0, -1)
+        ]  # of each prefix: the score, its last token's start and number
+        for end in range(1, len(word) + 1):
+            found = [(best[end - 1][0] + self._lowest, end - 1, -1)]
+            for start in range(max(0, end - self._longest), end):
+                token = self.ids.get(word[start:end])
+                if token is not None and self._types[token] == _NORMAL:
+                    found.append((best[start][0] + self._scores[token], start, token))
+            best.append(max(found, key=lambda entry: entry[0]))
+        tokens: list[int] = []
+        end = len(word)
+        while end:
+            _, start, token = best[end]
+            if token >= 0 or not tokens or tokens[-1] != self._unknown:  # one token for adjacent unknown characters
+                tokens.append(self._unknown if token < 0 else token)  # type: ignore[arg-type]
+            end = start
+        return tokens[::-1]
+
+    def bytes_of(self, token: int) -> bytes:
+        return b"" if self.is_control(token) else self.tokens[token].replace(self._SPACE, " ").encode()
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return super().decode(tokens).removeprefix(" ")
+
+
 def make_tokenizer(language: Mapping[str, Any], vocabulary: int) -> Tokenizer:
     """Returns the tokenizer of a model with logits for `vocabulary` tokens. Raises TesseraError if the model has none,
     one of an unknown kind, or one of another vocabulary."""
-    kinds = {"gpt2": WordTokenizer, "llama": SentenceTokenizer}
+    kinds = {"gpt2": WordTokenizer, "llama": SentenceTokenizer, "t5": UnigramTokenizer}
     kind = language.get(_PREFIX + "model")
     if kind not in kinds:
         raise TesseraError(

@@ -19,12 +19,17 @@ def read_tokenizer(path: Path) -> dict[str, Any]:
     tokenizer = _read_json(require_file(file, "tokenizer"))
     config = _read_json(file.with_name(_CONFIG)) if file.with_name(_CONFIG).is_file() else {}
     model = tokenizer.get("model") or {}
-    if not isinstance(model.get("vocab"), dict) or model.get("type", "BPE") != "BPE":
-        raise _unsupported(file, f"its model is {model.get('type', 'of no type')}; supported is BPE")
+    kind = model.get("type", "BPE")
+    if kind not in ("BPE", "Unigram") or not isinstance(model.get("vocab"), dict if kind == "BPE" else list):
+        raise _unsupported(file, f"its model is {kind}; supported are BPE and Unigram")
     tokens, types = _vocabulary(tokenizer)
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model.get("merges", [])]
     keys: dict[str, Any] = {"tokens": tokens, "token_type": types}
-    if any(part.get("type") == "ByteLevel" for part in _parts(tokenizer.get("pre_tokenizer"))):
+    if kind == "Unigram":
+        scores = [float(score) for _, score in model["vocab"]]
+        keys |= {"model": "t5", "scores": scores + [0.0] * (len(tokens) - len(scores)), "add_bos_token": False}
+        keys |= {"unknown_token_id": model.get("unk_id")}
+    elif any(part.get("type") == "ByteLevel" for part in _parts(tokenizer.get("pre_tokenizer"))):
         keys |= {"model": "gpt2", "merges": merges, "pre": _split(file, tokenizer), "add_bos_token": False}
     else:
         keys |= {"model": "llama", "scores": _scores(tokens, merges), "add_bos_token": True}
@@ -60,7 +65,9 @@ def _parts(entry: Any) -> Iterator[dict[str, Any]]:
 def _vocabulary(tokenizer: dict[str, Any]) -> tuple[list[str], list[int]]:
     """Returns the tokens in the order of their numbers, and their types."""
     numbers: dict[int, tuple[str, int]] = {}
-    for token, number in tokenizer["model"]["vocab"].items():
+    vocabulary = tokenizer["model"]["vocab"]
+    pairs = vocabulary.items() if isinstance(vocabulary, dict) else ((t, i) for i, (t, _) in enumerate(vocabulary))
+    for token, number in pairs:
         is_byte = len(token) == 6 and token.startswith("<0x") and token.endswith(">")
         numbers[int(number)] = token, _BYTE if is_byte else _NORMAL
     for added in tokenizer.get("added_tokens", []):
