@@ -4,6 +4,7 @@ token, with weights of 4 and 8 bits, and clear errors."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,15 @@ def test_transform(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="seqlens_k"):
         net({**inputs, "attention_mask": hidden})
     np.testing.assert_allclose(net(inputs)["logits"][0], wanted[21:22], rtol=1e-4, atol=1e-4)
+
+
+def test_length_that_follows(tmp_path: Path) -> None:
+    """With one new token, the length of the mask follows from that of the caches."""
+    path = save(tmp_path)
+    dims = "batch_size=1,sequence_length=1,past_sequence_length=1..48"
+    command = ("tessera-compile", "import", "--onnx", path, "--output", tmp_path / "m.mlir", "--dims", dims)
+    check(run_tool(*command))
+    assert re.search(r"past_sequence_length\[1:48[^]]*\] \+ 1", (tmp_path / "m.mlir").read_text())
 
 
 def rejected(path: Path, *flags: object) -> str:

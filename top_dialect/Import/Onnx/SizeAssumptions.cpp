@@ -11,9 +11,9 @@
 
 namespace tessera::top::onnx_import {
 
-/// If |size| is a multiple of a symbol that |other| does not contain, plus a number, returns the symbol and the size
-/// for it with which the two are equal.
-static std::optional<std::pair<SizeSymbolAttr, Dim>> solve(Dim size, Dim other) {
+/// If |size| is a multiple of a symbol that |other| does not contain, plus a number if |allowsNumber|, returns the
+/// symbol and the size for it with which the two are equal.
+static std::optional<std::pair<SizeSymbolAttr, Dim>> solveFor(Dim size, Dim other, bool allowsNumber) {
   llvm::SetVector<SizeSymbolAttr> symbols, others;
   collectSymbols(size, symbols);
   collectSymbols(other, others);
@@ -23,12 +23,19 @@ static std::optional<std::pair<SizeSymbolAttr, Dim>> solve(Dim size, Dim other) 
   Dim number = substitute(size, [](SizeSymbolAttr) { return Dim(0); });
   Dim multiple = size - number, wanted = other - number;
   int64_t factor = divisorOf(multiple);
-  if (!sameSize(multiple, Dim(factor) * sizeOf(symbols[0])) || !isMultipleOf(wanted, factor)) {
+  if ((!allowsNumber && !number.is(0)) || !sameSize(multiple, Dim(factor) * sizeOf(symbols[0])) ||
+      !isMultipleOf(wanted, factor)) {
     return std::nullopt;
   }
   Dim result = floorDiv(wanted, factor);
   bool overlaps = minOf(result) <= symbols[0].getMax() && maxOf(result) >= symbols[0].getMin();
   return overlaps && minOf(result) >= 0 ? std::optional(std::pair(symbols[0], result)) : std::nullopt;
+}
+
+static std::optional<std::pair<SizeSymbolAttr, Dim>> solve(Dim size, Dim other) { return solveFor(size, other, false); }
+/// Solves e.g. a + 1 = b + 1. Comes last: total = past + 1 determines total, not past.
+static std::optional<std::pair<SizeSymbolAttr, Dim>> solveWithNumber(Dim size, Dim other) {
+  return solveFor(size, other, true);
 }
 
 /// If the |sizes| are equal exactly where one symbol is the sum of the others, returns the symbol and the sum. This
@@ -60,8 +67,10 @@ static void replace(mlir::func::FuncOp function, SizeSymbolAttr from, Dim to) {
 bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, ReplacedSymbols &replaced) {
   auto function = llvm::dyn_cast_or_null<mlir::func::FuncOp>(op->getParentOp());
   auto solution = solveForTotal(sizes);
-  solution = solution ? solution : solve(sizes.b, sizes.a);
-  solution = solution ? solution : solve(sizes.a, sizes.b);
+  for (auto solver : {solve, solveWithNumber}) {
+    solution = solution ? solution : solver(sizes.b, sizes.a);
+    solution = solution ? solution : solver(sizes.a, sizes.b);
+  }
   if (!function || !solution) {
     return false;
   }
@@ -191,7 +200,7 @@ bool assumeEqual(const detail::UnequalSizes &sizes, mlir::Operation *op, OpenReg
   }
   OpenRegion &region = regions.back();
   auto solution = solveForTotal(sizes);
-  for (auto solver : {solve, solveForNumber}) {
+  for (auto solver : {solve, solveForNumber, solveWithNumber}) {
     solution = solution ? solution : solver(sizes.b, sizes.a);
     solution = solution ? solution : solver(sizes.a, sizes.b);
   }
