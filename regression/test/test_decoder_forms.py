@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import genai_files
 import numpy as np
@@ -15,6 +15,7 @@ import onnxruntime
 import pytest
 from conftest import check, run_tool
 from genai_files import Form, Shape
+from test_cuda import MACHINE, has_machine
 
 from tessera.llm import load
 from tessera.llm.tokenizer import make_tokenizer
@@ -191,3 +192,33 @@ def test_tokenizer(tmp_path: Path) -> None:
     )
     tokenizer = make_tokenizer(read_tokenizer(path), VOCABULARY)
     assert tokenizer.encode("ab  a zzb") == [3, 7, 6, 3, 0, 5, 2] and tokenizer.decode([3, 7, 6, 2]) == "ab a"
+
+
+@pytest.mark.skipif(not has_machine(), reason="the PTX machine is not built or cannot run here")
+def test_decode_on_devices(tmp_path: Path, need: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token at any length of the caches: files for the NPU, in buckets, give the bits of x86. The GPU runs all ops,
+    and adds the sums of attention in another order."""
+    import tessera.runtime as runtime
+
+    monkeypatch.setenv("BMRT_LIBCUDA", str(MACHINE))
+    mlir = tmp_path / "s_top.mlir"
+    model = ("--model_name", "s", "--model_def", need("data:models/llm/stories260k_kv.onnx"), "--mlir", mlir)
+    flags = ("--dims", "batch=1,seq=1,past=1..40", "--state", "none", "--not_inference")
+    check(run_tool("model_transform", *model, *flags))
+    nets = {}
+    for chip, buckets in (("x86", ()), ("npu-base", ("--buckets", "past=15,40")), ("cuda", ())):
+        path = tmp_path / f"{chip}.bmodel"
+        how = ("--chip", chip, "--quantize", "W4A8", *buckets, "--skip_validation")
+        printed = check(run_tool("model_deploy", "--mlir", mlir, "--model", path, *how))
+        assert chip != "cuda" or "none run on the host" in printed
+        nets[chip] = runtime.load(str(path)).net()
+    for past in (3, 15, 40):
+        rng = np.random.default_rng(past)
+        inputs = {"input_ids": np.array([[7]]), "position_ids": np.array([[past]])}
+        inputs["attention_bias"] = np.zeros((1, 1, 1, past + 1), np.float32)
+        for tensor in nets["x86"].inputs:
+            if tensor.name.startswith("past"):
+                inputs[tensor.name] = rng.standard_normal((1, 4, past, 8)).astype(np.float32)
+        wanted = nets["x86"](inputs)["logits"]
+        assert np.array_equal(nets["npu-base"](inputs)["logits"], wanted), past
+        np.testing.assert_allclose(nets["cuda"](inputs)["logits"], wanted, rtol=1e-4, atol=1e-4)
