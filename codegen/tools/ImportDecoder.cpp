@@ -46,8 +46,8 @@ static llvm::Expected<Imported> importGguf(const Options &options, MLIRContext &
 }
 
 static llvm::Expected<Imported> importFromOnnx(const Options &options, MLIRContext &context) {
-  if (options.decoder.sequences) {
-    return llvm::createStringError("--sequences: the graph of an .onnx file has one sequence");
+  if (options.decoder.sequences || options.decoder.cacheType != CacheType::F32) {
+    return llvm::createStringError("--sequences and --kv: the graph of an .onnx file has caches of its own");
   }
   llvm::json::Value language = llvm::json::Object();
   if (!options.language.empty()) {
@@ -112,6 +112,10 @@ std::function<llvm::Error()> tessera::tool::addImportDecoder(CLI::App &app) {
   sub->add_option("--sequences", options->decoder.sequences,
                   "Number of sequences with caches of their own (default: one, without the input `rows`)")
       ->check(CLI::Range(int64_t(1), kMostSequences));
+  static const std::map<std::string, CacheType> kCacheTypes = {
+      {"f32", CacheType::F32}, {"bf16", CacheType::BF16}, {"int8", CacheType::I8}};
+  sub->add_option("--kv", options->decoder.cacheType, "Type of keys and values in the caches")
+      ->transform(CLI::CheckedTransformer(kCacheTypes));
   sub->add_flag("--dequantise", options->isDequantised, "Make all weights f32, e.g. to quantise them in another way");
   sub->add_flag("--all-logits", options->decoder.allLogits,
                 "Return the logits of all tokens of a run, not of the last");

@@ -240,6 +240,7 @@ def import_decoder(
     all_logits: bool = False,
     language: Path | None = None,
     sequences: int | None = None,
+    kv: str | None = None,
 ) -> tuple[TopModel, dict]:
     """Imports a language model to `mlir` and its weights atomically. Returns the model and the importer's result.
 
@@ -252,6 +253,7 @@ def import_decoder(
         arguments += ["--all-logits"] if all_logits else []
         arguments += ["--language", str(language)] if language is not None else []
         arguments += ["--sequences", str(sequences)] if sequences is not None else []
+        arguments += ["--kv", kv] if kv is not None else []
         return _import(arguments, mlir, staged, report, checkpoint)
 
 

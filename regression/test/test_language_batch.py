@@ -158,6 +158,24 @@ def test_commands(paths: dict[str, Path]) -> None:
     assert result.returncode == 2 and "--sequences needs a .gguf file" in result.stderr
 
 
+@pytest.mark.parametrize("kv, bytes_per_number", [("bf16", 2), ("int8", 1.5)])  # heads of 8 numbers and a scale
+def test_cache_types(paths: dict[str, Path], tmp_path: Path, kv: str, bytes_per_number: float) -> None:
+    """Smaller caches change the logits a little; nothing else does."""
+    path = compile_stories(tmp_path, "F32", "--kv", kv)
+    model, exact = load(path), load(paths["one"])
+    tokens = alone(exact, [1]) + PROMPTS[2]
+    exact.reset()
+    expected, found = exact.feed(tokens)[-1], model.feed(tokens)[-1]
+    error = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+    assert 0 < error < 0.02, error
+    used = [len(net._caches._net.save_state()) for net in (model, exact)]
+    assert used[0] / used[1] == pytest.approx(bytes_per_number / 4, rel=0.05)
+    assert alone(model, [1]) == alone(exact, [1])
+    model.reset()
+    first = model.feed(tokens)[-1]
+    np.testing.assert_array_equal(first, found)
+
+
 def test_cancel(paths: dict[str, Path]) -> None:
     """A cancelled generation ends with an error; the model goes on as if the token had never begun."""
     model = load(paths["one"])

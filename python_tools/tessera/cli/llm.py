@@ -62,6 +62,11 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     sub.add_argument(
         "--chunk", type=int, default=512, metavar="N", help="largest number of tokens of a run (default: %(default)s)"
     )
+    sub.add_argument(
+        "--kv",
+        choices=("f32", "bf16", "int8"),
+        help="type of keys and values in the caches; int8 has a scale for each head and token (default: f32)",
+    )
     logits = sub.add_mutually_exclusive_group()
     logits.add_argument(
         "--all_logits", action="store_true", help="return logits for all tokens of a run instead of the last one"
@@ -184,8 +189,9 @@ def work_llm(context: Context) -> None:
     precision = targets().precision(args.quantize).name if is_requantised else "F32"
     if is_requantised and targets().precision(precision).needs_table:
         raise usage_error(f"--quantize {args.quantize} needs calibration, which tessera llm does not support")
-    if args.sequences is not None and (is_pair or Path(args.model).suffix == ".onnx"):
-        raise usage_error("--sequences needs a .gguf file: the graph of an .onnx file has one sequence")
+    for flag in ("sequences", "kv"):
+        if getattr(args, flag) is not None and (is_pair or Path(args.model).suffix == ".onnx"):
+            raise usage_error(f"--{flag} needs a .gguf file: an .onnx file has its own caches, of one sequence")
     if is_pair:
         compile_encoder_decoder(context, precision)
         return
@@ -203,6 +209,7 @@ def work_llm(context: Context) -> None:
                 all_logits=args.all_logits,
                 language=language,
                 sequences=args.sequences,
+                kv=args.kv,
             )
             step.note = f"{result['architecture']}, {result.get('ops', 0)} ops"
         with report.step(f"compile for {args.chip}, {args.quantize}") as step:

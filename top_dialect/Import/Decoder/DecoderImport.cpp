@@ -53,6 +53,7 @@ private:
     return parts.size() == 1 ? parts[0] : graph.create<ConcatOp>(ValueRange(parts), axis);
   }
   Value rotate(Value x, const Positions &positions);
+  Value store(Value x, const Sequence &sequence, const Twine &kind);
   Value append(Value x, const Sequence &sequence, const Twine &kind);
   Value attendWithin(const Sequence &sequence, Value q, Value k, Value v, Value mask);
   Value attend(Value x, const Positions &positions);
@@ -211,14 +212,39 @@ Value DecoderBuilder::rotate(Value x, const Positions &positions) {
   return graph.concat(graph.create<RopeOp>(rotated, positions.cos, positions.sin, config.rotatesAdjacent), rest, 3);
 }
 
-/// Appends |x| [1, heads, seq, size] to the layer's cache and returns the whole as [1, heads, 1, past + seq, size].
-Value DecoderBuilder::append(Value x, const Sequence &sequence, const Twine &kind) {
+/// Appends |x| [1, heads, seq, n] to a state and returns the whole as [1, heads, past + seq, n].
+Value DecoderBuilder::store(Value x, const Sequence &sequence, const Twine &kind) {
   std::string suffix = ("." + Twine(layer) + "." + kind + sequence.suffix).str(), after = "present" + suffix;
   graph.setName(after);
-  Value before =
-      graph.addState("past" + suffix, after, graph.f32(), {1, config.keyHeads, sequence.past, config.headSize});
+  Value before = graph.addState("past" + suffix, after, getElementTypeOrSelf(x),
+                                {1, config.keyHeads, sequence.past, Shape(x).back()});
   Value whole = graph.concat(before, x, 2);
   caches.emplace_back(after, whole);
+  return whole;
+}
+
+/// Appends |x| [1, heads, seq, size] to the layer's cache and returns the whole as [1, heads, 1, past + seq, size].
+Value DecoderBuilder::append(Value x, const Sequence &sequence, const Twine &kind) {
+  OpBuilder &b = graph.getBuilder();
+  Value whole;
+  if (graph.hasFailed()) {
+    return x;
+  }
+  if (options.cacheType == CacheType::F32) {
+    whole = store(x, sequence, kind);
+  } else if (options.cacheType == CacheType::BF16) {
+    whole = graph.create<CastOp>(store(graph.create<CastOp>(x, b.getBF16Type()), sequence, kind), graph.f32());
+  } else {
+    constexpr double kSmallestScale = 1e-30; // of zeros
+    Value largest = graph.create<ReduceOp>(graph.create<AbsOp>(x), ReduceKind::max, ArrayRef<int64_t>{3}, true);
+    Value scale = graph.mul(largest, graph.scalar(graph.f32(), 1.0 / 127));
+    scale = graph.create<MaxOp>(scale, graph.scalar(graph.f32(), kSmallestScale));
+    Value rounded = graph.create<RoundOp>(graph.create<DivOp>(x, scale));
+    Value integers =
+        graph.create<CastOp>(graph.create<ClipOp>(rounded, llvm::APFloat(-127.0), llvm::APFloat(127.0)), b.getI8Type());
+    integers = graph.create<CastOp>(store(integers, sequence, kind), graph.f32());
+    whole = graph.mul(integers, store(scale, sequence, kind + "_scale"));
+  }
   return graph.reshape(whole, {1, config.keyHeads, 1, sequence.total, config.headSize});
 }
 

@@ -11,6 +11,9 @@
 
 namespace tessera::top {
 
+/// How caches store keys and values. I8 has a scale for each head and token.
+enum class CacheType { F32, BF16, I8 };
+
 struct DecoderOptions {
   std::string modelName;
   int64_t context = 0;      ///< capacity of the caches; 0 = that of the checkpoint, at most kUsualContext
@@ -18,6 +21,7 @@ struct DecoderOptions {
   bool keepsFormats = true; ///< groups of integers stay as they are in the file; otherwise all weights become f32
   bool allLogits = false;   ///< the output has the logits of all tokens of a run, else of the last one
   int64_t sequences = 0;    ///< number of sequences with caches of their own; 0 = one, without the input `rows`
+  CacheType cacheType = CacheType::F32;
 };
 inline constexpr int64_t kUsualContext = 4096, kMostSequences = 64;
 
