@@ -17,8 +17,9 @@ ort = pytest.importorskip("onnxruntime")
 RNG = np.random.default_rng(5)
 FRAMES = "/ReduceMax_output_0[0]"  # the length of the audio, in frames
 D = "DynamicDimension"
-DETECTED = ((1, 32, 32), (1, 64, 352), (2, 96, 64), (1, 320, 320), (1, 640, 32))
-READ = tuple((1 + w % 2, 48, w) for w in (32, 320, 113, 640, 48))
+HEIGHTS, WIDTHS = (32, 64, 96, 320, 640, 160, 32, 224, 416, 128), (32, 352, 64, 320, 32, 96, 640, 224, 192, 128)
+DETECTED = tuple((1 + (h == 96), h, w) for h, w in zip(HEIGHTS, WIDTHS))
+READ = tuple((1 + w % 2, 48, w) for w in (32, 320, 113, 640, 48, 33, 64, 200, 47, 101))
 
 
 def package_file(package: str, path: str) -> Path:
