@@ -212,7 +212,7 @@ void forOpenTiles(KernelBuilder &kb, Value begin, Value total, int64_t largest,
     emitTiles(begin, count, positions);
     begin = kb.add(begin, kb.mul(count, positions));
     total = kb.rem(total, positions);
-    positions = positions > 8 ? 8 : positions / 2;
+    positions = positions > 16 ? 8 : positions > 8 ? 4 : positions / 2;
   }
 }
 

@@ -69,8 +69,9 @@ struct EvenSplit {
 };
 
 /// Emits |total| positions from |begin| on, known at run time only, as whole tiles of |largest| positions and a
-/// remainder of tiles of 8, 4, 2 and 1: |emitTiles| gets the first position, the number of tiles and their positions.
-/// No two tiles overlap, because a tile may overwrite the operands of its epilogue.
+/// remainder of tiles of 4, 2 and 1: |emitTiles| gets the first position, the number of tiles and their positions.
+/// Tiles of 8 make sense behind large ones only: two of 4 are as fast, and every height costs compile time. No two
+/// tiles overlap, because a tile may overwrite the operands of its epilogue.
 void forOpenTiles(KernelBuilder &kb, mlir::Value begin, mlir::Value total, int64_t largest,
                   llvm::function_ref<void(mlir::Value first, mlir::Value count, int64_t positions)> emitTiles);
 
