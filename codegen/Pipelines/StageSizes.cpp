@@ -74,7 +74,8 @@ void StageSizes::limitSizes(func::FuncOp function) {
         bmodel::DimSlotDefT &slot = *stage.dims[slotOf(size)];
         slot.min = std::max(slot.min, limits[2 * dim]);
         slot.max = std::min(slot.max, limits[2 * dim + 1]);
-        slot.likely = std::clamp(slot.likely, slot.min, slot.max);
+        slot.likely = llvm::alignDown(std::clamp(slot.likely, slot.min, slot.max), slot.divisor);
+        slot.likely = std::max<int64_t>(slot.likely, llvm::alignTo(slot.min, slot.divisor));
       }
     }
   }
