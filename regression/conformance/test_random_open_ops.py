@@ -17,7 +17,8 @@ import random_sizes  # noqa: E402
 
 
 def test_random_operators() -> None:
-    faults, rejected = random_open_ops.run_seeds(range(len(random_open_ops.OPERATORS)), os.cpu_count() or 1)
+    seeds = (*range(len(random_open_ops.OPERATORS)), 223)  # 223: no elements beside an open dim
+    faults, rejected = random_open_ops.run_seeds(seeds, os.cpu_count() or 1)
     assert not faults, "\n".join(faults)
     assert not rejected
 

@@ -146,6 +146,9 @@ Value Lowering::expand(Value x, const SizeList &sizes) {
   if (sameSize(countElements(tensorType(newDims, element(x))), countElements(x))) {
     return reshape(x, sizes);
   }
+  if (countElements(tensorType(newDims, element(x))).is(0)) {
+    return copy(x, ArrayRef<SymbolicPiece>(), newDims, /*fill=*/0.0);
+  }
   size_t rank = shape(x).rank(), shift = newDims.size() - rank;
   auto piece = SymbolicPiece::identity(0, newDims);
   piece.srcOffsets.assign(rank, 0);
