@@ -273,11 +273,23 @@ void skipLayerNorm(NodeImporter &n) {
   n.setOutput(3, sum);
 }
 
+/// Returns true, with an error, if the number of channels of `x` is known only at run time.
+bool hasOpenChannels(NodeImporter &n, Value x) {
+  bool isOpen = mlir::ShapedType::isDynamic(NodeImporter::shape(x)[1]);
+  if (isOpen) {
+    n.unsupported("its channel dim is open: fix it with --input_shapes");
+  }
+  return isOpen;
+}
+
 void groupNorm(NodeImporter &n) {
   Value x = n.input(0), scale = n.input(1), bias = n.input(2);
   int64_t groups = n.requiredInt("num_groups");
-  if (n.failed() || NodeImporter::rank(x) < 2 || mlir::ShapedType::isDynamic(NodeImporter::shape(x)[1])) {
-    n.fail("its input needs rank 2 or more and a static channel dim");
+  if (n.failed() || NodeImporter::rank(x) < 2) {
+    n.fail("its input needs rank 2 or more");
+    return;
+  }
+  if (hasOpenChannels(n, x)) {
     return;
   }
   int64_t channels = NodeImporter::shape(x)[1];
@@ -299,8 +311,11 @@ void groupNorm(NodeImporter &n) {
 
 void instanceNorm(NodeImporter &n) {
   Value x = n.input(0);
-  if (NodeImporter::rank(x) < 3 || mlir::ShapedType::isDynamic(NodeImporter::shape(x)[1])) {
-    n.fail("its input needs rank 3 or more and a static channel dim");
+  if (NodeImporter::rank(x) < 3) {
+    n.fail("its input needs rank 3 or more");
+    return;
+  }
+  if (hasOpenChannels(n, x)) {
     return;
   }
   n.setOutput(0, n.create<GroupNormOp>(x, n.input(1), n.input(2), NodeImporter::shape(x)[1],
