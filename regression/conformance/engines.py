@@ -116,7 +116,7 @@ def in_child(stage: str, work: Callable[[], object]) -> object:
         finally:
             os._exit(code)
     os.close(writer)
-    received, deadline = b"", time.monotonic() + TIMEOUT
+    received, deadline = bytearray(), time.monotonic() + TIMEOUT
     with os.fdopen(reader, "rb", buffering=0) as pipe:
         while select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
             chunk = pipe.read(1 << 20)

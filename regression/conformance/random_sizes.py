@@ -178,6 +178,8 @@ class Network:
             if any(array.size == 0 for array in given.values()):
                 outputs = {}  # ONNX does not define means of no elements
             fixed = self.compile_at(name, given)
+            if self.mode in INTEGERS and count_reductions(fixed.parent) != count_reductions(self.folder / "open"):
+                return []  # a mean of one element folds, but the open file rounds it to the scale of the mean
             exact = self.mode in INTEGERS and not self.has_floats
             integers = self.evaluate(fixed.parent, given) if exact else {}
         except (StageError, OrtError) as error:
@@ -196,6 +198,10 @@ class Network:
         elif self.mode == "INT16":
             flags = ("--int16", *flags[2:])
         return random_quantized.reference(self.compiler, folder / "model_top.mlir", given, "--device", *flags)
+
+
+def count_reductions(folder: Path) -> int:
+    return (folder / "model_top.mlir").read_text().count("top.reduce ")
 
 
 def remove_entry(table: Path, name: str) -> None:

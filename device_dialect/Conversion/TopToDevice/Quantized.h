@@ -89,10 +89,11 @@ struct ContractionForm {
   /// Emits the conversion of the i32 accumulator, with the elements of operands(), to a result element. This is the
   /// only place that emits requantisation.
   mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum, mlir::ValueRange operands) const;
+  /// Returns true if sums become results without arithmetic in f32.
+  bool inIntegers() const;
 
 private:
   bool oneFactor() const;
-  bool inIntegers() const;
   mlir::Value emitInIntegers(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum,
                              mlir::ValueRange operands) const;
   mlir::Value narrow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value integer) const;
