@@ -3,9 +3,9 @@
 //
 // A launch tile is a range of rows of q with one k and v. It packs k transposed into panels and then iterates over its
 // rows, one register tile at a time: scores = q k^T, softmax without the final factor, y = scores v, and y times the
-// factor. For bf16, an element of the packed matrices and of q is a pair: two channels of q and k, two keys of v. The
-// powers that softmax computes are rounded to bf16. With AMX, both contractions multiply chunks of the same number of
-// bytes of K, so the tiles are configured only once.
+// factor. Few rows over an open number of keys read k as it is. For bf16, an element of the packed matrices and of q is
+// a pair: two channels of q and k, two keys of v. The powers that softmax computes are rounded to bf16. With AMX, both
+// contractions multiply chunks of the same number of bytes of K, so the tiles are configured only once.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -13,6 +13,7 @@
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Rows.h"
 #include "codegen/X86/AmxTile.h"
+#include "codegen/X86/FewQueries.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/QueryTiles.h"
 
@@ -64,6 +65,7 @@ private:
   void packPairs(Value from);
   Value rowOfFeatures(Value from, Value key, int64_t first, Type type);
   void emitRows(Value first, Value count);
+  void emitFewRows(Value first, Value count);
   void multiply(Value a, int64_t aStride, Dim steps, Value b, int64_t bStride, int64_t blocks, Value c, int64_t cStride,
                 int64_t tailLanes, int64_t count);
   Value score(Value row, Value base, Value i, Value mask);
@@ -115,12 +117,22 @@ void MicroAttention::emit() {
     query = matrix(0, s.q);
     values = matrix(2, s.v);
     result = floats(kb.result(), s.matrixBase(s.y, at));
-    packKeys(matrix(1, s.k));
-    if (packsValues) {
-      pairs ? packPairs(values) : packValues(values);
-      values = packed;
+    auto emitPart = [&] {
+      packKeys(matrix(1, s.k));
+      if (packsValues) {
+        pairs ? packPairs(values) : packValues(values);
+        values = packed;
+      }
+      rows.forGroups(part, [&](Value first, Value count) { emitRows(first, count); });
+    };
+    if (!FewQueries::canServe(s)) {
+      emitPart();
+    } else {
+      Value most = kb.constant(FewQueries::kMostRows), count = kb.index(s.queries);
+      kb.ifThen(kb.less(most, count), emitPart);
+      kb.ifThen(kb.less(count, kb.add(most, 1)),
+                [&] { rows.forGroups(part, [&](Value first, Value count) { emitFewRows(first, count); }); });
     }
-    rows.forGroups(part, [&](Value first, Value count) { emitRows(first, count); });
     if (chunk) {
       emitTileRelease(kb);
     }
@@ -236,6 +248,19 @@ void MicroAttention::emitRows(Value first, Value count) {
   rows.forTiles(count, [&](Value row, int64_t rowsOfTile) { multiplyValues(row, rowsOfTile, y); });
   kb.forLoop(kb.constant(0), count, 1,
              [&](Value row) { scaleResult(floats(y, kb.mul(row, s.features)), floats(factors, row)); });
+}
+
+/// Emits a group of rows of a matrix that has few, from k and v as they are.
+void MicroAttention::emitFewRows(Value first, Value count) {
+  const FewQueries direct(s);
+  Value keys = matrix(1, s.k), none = kb.constant(0);
+  kb.forLoop(first, kb.add(first, count), 1, [&](Value row) {
+    Value to = floats(result, kb.mul(row, s.features));
+    direct.multiplyKeys(floats(query, kb.mul(row, s.depth)), keys, scores);
+    softmax(row, none, factors);
+    direct.multiplyValues(scores, values, to);
+    scaleResult(to, factors);
+  });
 }
 
 /// Multiplies |count| rows of powers of the group, from |row| on, with v. |y|: the result of the group.

@@ -26,6 +26,20 @@ TEST(Attention, Shapes) {
   }
 }
 
+/// Tests few rows over an open number of keys, which read k and v without packing them, at sizes around vectors.
+TEST(Attention, FewRowsOfOpenKeys) {
+  for (auto [rows, keys, e, f] : {std::tuple(1, 1, 64, 64), {1, 15, 16, 32}, {4, 16, 32, 16}, {3, 33, 64, 128}}) {
+    std::string q = tensor({2, rows, e}), k = tensor({2, keys, e}), v = tensor({2, keys, f}), y = tensor({2, rows, f}),
+                m = tensor({1, rows, keys}),
+                text = formatv("(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{ %y = device.attention %q, %k, %v, %m "
+                               "{{scale = 0.3 : f64} : ({0}, {1}, {2}, {3}) -> {4} return %y : {4} }",
+                               q, k, v, m, y);
+    for (const X86Target &target : targetsFor(text)) {
+      EXPECT_EQ(checkOpenKernel(text, target), "") << target.name().str() << "\n" << text;
+    }
+  }
+}
+
 /// Tests scores so far apart that powers vanish, and that rows whose mask is the lowest float, or -inf for all keys but
 /// one, do not become NaN.
 TEST(Attention, WideScores) {
