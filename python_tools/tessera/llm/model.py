@@ -91,6 +91,10 @@ class LanguageModel:
         """Ends the run in flight, which raises TesseraError. May be called from any thread; the caches stay valid."""
         self._caches.cancel()
 
+    def truncate(self, length: int) -> None:
+        """Keeps the first `length` tokens in the caches."""
+        self._caches.cut(0, length)
+
     def feed(self, tokens: Sequence[int]) -> np.ndarray:
         """Appends tokens to the sequence in the caches; returns the logits of the last run, [n, vocabulary], where n is
         1 or, for models compiled with --all_logits, the number of tokens in the run."""
