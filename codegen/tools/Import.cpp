@@ -12,6 +12,7 @@
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/StatePairs.h"
+#include "top_dialect/Import/Tflite/TfliteImport.h"
 
 #include "CLI/CLI.hpp"
 #include "llvm/Support/Base64.h"
@@ -164,7 +165,9 @@ static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options,
     importOptions.outputs.push_back(output.trim().str());
   }
   reportPhase("import");
-  return importOnnx(options.onnx, importOptions, context);
+  bool isTflite = llvm::sys::path::extension(options.onnx).equals_insensitive(".tflite");
+  return isTflite ? importTflite(options.onnx, importOptions, context)
+                  : importOnnx(options.onnx, importOptions, context);
 }
 
 /// Makes the inputs and outputs that the user named states, or those that look like states for "auto". Returns those
@@ -243,9 +246,9 @@ static llvm::Error run(const Options &options) {
 }
 
 std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
-  CLI::App *sub = app.add_subcommand("import", "ONNX to NAME_top.mlir with its weights");
+  CLI::App *sub = app.add_subcommand("import", "ONNX or TFLite to NAME_top.mlir with its weights");
   auto options = std::make_shared<Options>();
-  sub->add_option("--onnx", options->onnx, "The ONNX file")->required();
+  sub->add_option("--onnx", options->onnx, "The .onnx or .tflite file")->required();
   sub->add_option("--output", options->output, "NAME_top.mlir; NAME_weights.safetensors is written beside it")
       ->required();
   sub->add_option("--input-shapes", options->inputShapes,

@@ -14,6 +14,7 @@ from ..onnx_facts import Freedom, freedom_of
 from ..onnx_reference import ReferenceModel
 from ..progress import Report, Step
 from ..safetensors_io import MappedTensors
+from ..tflite_runner import TfliteModel
 from ..top_model import TopModel
 from .common import Context
 from .single_check import check_each_op
@@ -29,7 +30,7 @@ class Compared(NamedTuple):
     reason: str
 
 
-Framework = Union[onnx_runner.OnnxModel, ReferenceModel]
+Framework = Union[onnx_runner.OnnxModel, ReferenceModel, TfliteModel]
 
 
 def compare_with_framework(

@@ -12,7 +12,7 @@ from typing import Callable, MutableMapping, Sequence, cast
 
 import numpy as np
 
-from .. import compare, custom_ops, inputs, onnx_runner, preprocess, tolerances, top_model
+from .. import compare, custom_ops, inputs, onnx_runner, preprocess, tflite_runner, tolerances, top_model
 from ..background import running
 from ..errors import usage_error
 from ..families import HOST
@@ -59,11 +59,11 @@ def _add_input_flags(parser: argparse.ArgumentParser) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, PURPOSE, EPILOG)
-    parser.add_argument("--model_def", required=True, metavar="FILE", help="the .onnx file")
+    parser.add_argument("--model_def", required=True, metavar="FILE", help="the .onnx or .tflite file")
     parser.add_argument(
         "--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are written beside it"
     )
-    parser.add_argument("--model_name", help="name inside the model (default: the .onnx file's name)")
+    parser.add_argument("--model_name", help="name inside the model (default: the file's name)")
     parser.add_argument(
         "--input_shapes",
         metavar="SHAPES",
@@ -91,7 +91,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     custom_ops.add_argument(parser)
     parser.add_argument("--output_names", metavar="A,B", help="tensors to end the network at (default: its outputs)")
     preprocess.add_arguments(parser)
-    check = parser.add_argument_group("check of the Top model against onnxruntime, tensor by tensor")
+    check = parser.add_argument_group(
+        "check of the Top model against onnxruntime, tensor by tensor, or against the outputs of LiteRT"
+    )
     check.add_argument(
         "--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,NAME=FILE (default: seeded random)"
     )
@@ -290,6 +292,12 @@ def _check(
         )
         context.result["comparison"] = None
         return input_file
+    wide_file = input_path.with_name(input_path.name.replace("_in_f32", "_wide_in"))
+    if tflite_runner.is_tflite(args.model_def):
+        got = _evaluate(context, model, arrays)
+        load_tflite = partial(tflite_runner.TfliteModel, args.model_def)
+        compare_with_framework(context, model, got, {**arrays, **fixed}, [load_tflite], tolerance, wide_file)
+        return input_file
     ends = [name.strip() for name in (args.output_names or "").split(",") if name.strip()]
     load = partial(onnx_runner.OnnxModel, args.model_def, every_tensor=True, optimise=False, ends=ends)
     with running([load]) as (framework,):  # onnxruntime is slow to load
@@ -302,7 +310,6 @@ def _check(
         context.result["comparison"] = None
         return input_file
     frameworks: list[Callable[[], Framework]] = [framework.result, partial(ReferenceModel, args.model_def)]
-    wide_file = input_path.with_name(input_path.name.replace("_in_f32", "_wide_in"))
     compare_with_framework(context, model, got, {**arrays, **fixed}, frameworks, tolerance, wide_file)
     return input_file
 
