@@ -29,7 +29,7 @@ const HandlerTable &handlerTable() {
     llvm::Expected<HandlerTable> entries = makeHandlerTable({elementwiseHandlers(),
                                                              convHandlers(),
                                                              reduceHandlers(),
-                                                             shapeHandlers(),
+                                                             constantHandlers(), reshapeHandlers(), sliceHandlers(), padHandlers(),
                                                              indexHandlers(),
                                                              resizeHandlers(),
                                                              roiHandlers(),

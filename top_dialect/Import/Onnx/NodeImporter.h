@@ -198,7 +198,10 @@ llvm::Expected<HandlerTable> makeHandlerTable(llvm::ArrayRef<llvm::ArrayRef<Hand
 llvm::ArrayRef<HandlerEntry> elementwiseHandlers();
 llvm::ArrayRef<HandlerEntry> convHandlers();
 llvm::ArrayRef<HandlerEntry> reduceHandlers();
-llvm::ArrayRef<HandlerEntry> shapeHandlers();
+llvm::ArrayRef<HandlerEntry> constantHandlers();
+llvm::ArrayRef<HandlerEntry> reshapeHandlers();
+llvm::ArrayRef<HandlerEntry> sliceHandlers();
+llvm::ArrayRef<HandlerEntry> padHandlers();
 llvm::ArrayRef<HandlerEntry> indexHandlers();
 llvm::ArrayRef<HandlerEntry> resizeHandlers();
 llvm::ArrayRef<HandlerEntry> roiHandlers();
