@@ -55,7 +55,7 @@ def insertions(args: argparse.Namespace) -> list[Insertion]:
         Insertion("top_dialect/IR/TopElementwiseOps.td", definition, r"#endif"),
         Insertion("top_dialect/Reference/ReferenceMath.cpp", "\n" + reference),
         Insertion(
-            "top_dialect/Import/Onnx/OnnxElementwise.cpp",
+            "top_dialect/Import/Onnx/Operators/OnnxElementwise.cpp",
             f'      {{"{args.domain}", "{args.onnx}", unary<{op}>}},\n',
             r"  };$",
         ),

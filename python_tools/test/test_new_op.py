@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = (
     "top_dialect/IR/TopElementwiseOps.td",
     "top_dialect/Reference/ReferenceMath.cpp",
-    "top_dialect/Import/Onnx/OnnxElementwise.cpp",
+    "top_dialect/Import/Onnx/Operators/OnnxElementwise.cpp",
     "top_dialect/test/IR/elementwise.mlir",
 )
 
@@ -78,7 +78,7 @@ def test_a_bad_name_is_rejected(tmp_path: Path) -> None:
         (
             "soft_sign",
             ["--onnx", "Softsign"],
-            "ai.onnx.Softsign has a handler already, in top_dialect/Import/Onnx/OnnxElementwise.cpp:",
+            "ai.onnx.Softsign has a handler already, in top_dialect/Import/Onnx/Operators/OnnxElementwise.cpp:",
         ),
         ("matmul", ["--onnx", "Fresh"], "top.matmul exists already, in top_dialect/IR/"),
         (

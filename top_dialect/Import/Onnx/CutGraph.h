@@ -3,7 +3,7 @@
 #ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_CUTGRAPH_H
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_CUTGRAPH_H
 
-#include "top_dialect/Import/Onnx/OnnxProto.h"
+#include "top_dialect/Import/Onnx/Model/OnnxProto.h"
 
 #include "llvm/ADT/ArrayRef.h"
 

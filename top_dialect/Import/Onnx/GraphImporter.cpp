@@ -5,10 +5,10 @@
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightStore.h"
-#include "top_dialect/Import/Onnx/ImportError.h"
-#include "top_dialect/Import/Onnx/OnnxFunctions.h"
+#include "top_dialect/Import/Onnx/Model/ImportError.h"
+#include "top_dialect/Import/Onnx/Model/OnnxFunctions.h"
+#include "top_dialect/Import/Onnx/Model/OnnxSchemas.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
-#include "top_dialect/Import/Onnx/OnnxSchemas.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -26,33 +26,21 @@ namespace {
 
 const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
-    llvm::Expected<HandlerTable> entries = makeHandlerTable({elementwiseHandlers(),
-                                                             convHandlers(),
-                                                             reduceHandlers(),
-                                                             constantHandlers(), reshapeHandlers(), sliceHandlers(), padHandlers(),
-                                                             indexHandlers(),
-                                                             resizeHandlers(),
-                                                             roiHandlers(),
-                                                             controlHandlers(),
-                                                             recurrentHandlers(),
-                                                             compositeHandlers(),
-                                                             quantizeHandlers(),
-                                                             qLinearHandlers(),
-                                                             integerProductHandlers(),
-                                                             selectionHandlers(),
-                                                             sequenceHandlers(),
-                                                             signalHandlers(),
-                                                             trainingHandlers(),
-                                                             attentionHandlers(),
-                                                             microsoftAttentionHandlers(),
-                                                             microsoftHandlers(),
-                                                             packedWeightHandlers(),
-                                                             blockedLayoutHandlers(),
-                                                             expertHandlers(),
-                                                             randomHandlers(),
-                                                             deformConvHandlers(),
-                                                             featureHandlers(),
-                                                             tfIdfHandlers(),
+    llvm::Expected<HandlerTable> entries = makeHandlerTable({elementwiseHandlers(),   convHandlers(),
+                                                             reduceHandlers(),        constantHandlers(),
+                                                             reshapeHandlers(),       sliceHandlers(),
+                                                             padHandlers(),           indexHandlers(),
+                                                             resizeHandlers(),        roiHandlers(),
+                                                             controlHandlers(),       recurrentHandlers(),
+                                                             compositeHandlers(),     quantizeHandlers(),
+                                                             qLinearHandlers(),       integerProductHandlers(),
+                                                             selectionHandlers(),     sequenceHandlers(),
+                                                             signalHandlers(),        trainingHandlers(),
+                                                             attentionHandlers(),     microsoftAttentionHandlers(),
+                                                             microsoftHandlers(),     packedWeightHandlers(),
+                                                             blockedLayoutHandlers(), expertHandlers(),
+                                                             randomHandlers(),        deformConvHandlers(),
+                                                             featureHandlers(),       tfIdfHandlers(),
                                                              treeHandlers()});
     if (!entries) {
       llvm::report_fatal_error(entries.takeError());

@@ -3,10 +3,10 @@
 #ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_GRAPHIMPORTER_H
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_GRAPHIMPORTER_H
 
+#include "top_dialect/Import/Onnx/Control/PaddedRows.h"
+#include "top_dialect/Import/Onnx/Model/StorageTypes.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
-#include "top_dialect/Import/Onnx/PaddedRows.h"
-#include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "mlir/IR/Builders.h"
 

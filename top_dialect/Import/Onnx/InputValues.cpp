@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/ShapeInference.h"
-#include "top_dialect/Import/Onnx/ImportError.h"
+#include "top_dialect/Import/Onnx/Model/ImportError.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
 #include "mlir/IR/BuiltinTypes.h"

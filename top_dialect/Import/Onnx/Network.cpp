@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/Network.h"
 
-#include "top_dialect/Import/Onnx/OnnxTensor.h"
+#include "top_dialect/Import/Onnx/Model/OnnxTensor.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -3,8 +3,8 @@
 #ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_NETWORK_H
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_NETWORK_H
 
+#include "top_dialect/Import/Onnx/Model/OnnxModel.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
-#include "top_dialect/Import/Onnx/OnnxModel.h"
 
 #include "mlir/IR/MLIRContext.h"
 

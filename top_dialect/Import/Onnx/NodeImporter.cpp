@@ -8,8 +8,8 @@
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 #include "top_dialect/Import/Onnx/OnnxInputs.h"
-#include "top_dialect/Import/Onnx/ShapeArithmetic.h"
-#include "top_dialect/Import/Onnx/SizeAssumptions.h"
+#include "top_dialect/Import/Onnx/Sizes/ShapeArithmetic.h"
+#include "top_dialect/Import/Onnx/Sizes/SizeAssumptions.h"
 #include "top_dialect/Reference/Evaluator.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -6,7 +6,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
-#include "top_dialect/Import/Onnx/OnnxTensor.h"
+#include "top_dialect/Import/Onnx/Model/OnnxTensor.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

@@ -4,8 +4,8 @@
 
 #include "top_dialect/IR/State.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Import/Onnx/Model/OnnxModel.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
-#include "top_dialect/Import/Onnx/OnnxModel.h"
 #include "top_dialect/Import/StatePairs.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

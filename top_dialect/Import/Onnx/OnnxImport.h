@@ -3,7 +3,7 @@
 #ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXIMPORT_H
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXIMPORT_H
 
-#include "top_dialect/Import/Onnx/DimRanges.h"
+#include "top_dialect/Import/Onnx/Sizes/DimRanges.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -5,8 +5,8 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/Unsupported.h"
-#include "top_dialect/Import/Onnx/ImportError.h"
-#include "top_dialect/Import/Onnx/OnnxTensor.h"
+#include "top_dialect/Import/Onnx/Model/ImportError.h"
+#include "top_dialect/Import/Onnx/Model/OnnxTensor.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

@@ -4,9 +4,9 @@
 #define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXINPUTS_H
 
 #include "top_dialect/IR/Sizes.h"
+#include "top_dialect/Import/Onnx/Model/OnnxModel.h"
+#include "top_dialect/Import/Onnx/Model/StorageTypes.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
-#include "top_dialect/Import/Onnx/OnnxModel.h"
-#include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 

@@ -4,7 +4,7 @@
 
 #include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
-#include "top_dialect/Import/Onnx/SizeValues.h"
+#include "top_dialect/Import/Onnx/Sizes/SizeValues.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -6,7 +6,7 @@
 // whole blocks and restores the usual order of the filters.
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
-#include "top_dialect/Import/Onnx/OpBuilders.h"
+#include "top_dialect/Import/Onnx/Operators/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/TargetParser/Host.h"

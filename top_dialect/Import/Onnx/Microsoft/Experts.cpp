@@ -1,7 +1,7 @@
 //===- Experts.cpp - Handlers of onnxruntime's mixtures of experts --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/Microsoft/PackedWeights.h"
-#include "top_dialect/Import/Onnx/OpBuilders.h"
+#include "top_dialect/Import/Onnx/Operators/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

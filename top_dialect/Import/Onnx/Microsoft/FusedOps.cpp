@@ -1,7 +1,7 @@
 //===- FusedOps.cpp - Handlers of operators that onnxruntime's optimiser creates --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
-#include "top_dialect/Import/Onnx/OpBuilders.h"
+#include "top_dialect/Import/Onnx/Operators/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

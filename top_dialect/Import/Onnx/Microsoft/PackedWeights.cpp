@@ -7,8 +7,8 @@
 #include "top_dialect/IR/BlockQuantization.h"
 #include "top_dialect/IR/TopBlockOps.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
-#include "top_dialect/Import/Onnx/OpBuilders.h"
-#include "top_dialect/Import/Onnx/StorageTypes.h"
+#include "top_dialect/Import/Onnx/Model/StorageTypes.h"
+#include "top_dialect/Import/Onnx/Operators/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
