@@ -9,9 +9,11 @@
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Decoder/DecoderImport.h"
 #include "top_dialect/Import/Gguf/GgufCheckpoint.h"
+#include "top_dialect/Import/HuggingFace/HuggingFaceCheckpoint.h"
 #include "top_dialect/Import/Onnx/OnnxDecoder.h"
 
 #include "CLI/CLI.hpp"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -33,10 +35,36 @@ struct Imported {
   std::string architecture;
 };
 
-static llvm::Expected<Imported> importGguf(const Options &options, MLIRContext &context) {
-  auto checkpoint = openGguf(options.model);
+/// Returns the tokenizer and the chat template that the user gives.
+static llvm::Expected<llvm::json::Object> readLanguage(const Options &options) {
+  if (options.language.empty()) {
+    return llvm::json::Object();
+  }
+  auto text = llvm::MemoryBuffer::getFile(options.language);
+  if (!text) {
+    return llvm::createStringError("failed to read '" + options.language + "': " + text.getError().message());
+  }
+  auto parsed = parseJson((*text)->getBuffer());
+  if (!parsed) {
+    return parsed.takeError();
+  }
+  llvm::json::Object *object = parsed->getAsObject();
+  return object ? llvm::Expected<llvm::json::Object>(std::move(*object))
+                : llvm::createStringError("'" + options.language + "' is not a JSON object");
+}
+
+static llvm::Expected<Imported> importCheckpoint(const Options &options, MLIRContext &context) {
+  const bool isFolder = llvm::sys::fs::is_directory(options.model);
+  auto checkpoint = isFolder ? openHuggingFace(options.model, &context) : openGguf(options.model);
   if (!checkpoint) {
     return checkpoint.takeError();
+  }
+  if (isFolder) {
+    auto language = readLanguage(options);
+    if (!language) {
+      return language.takeError();
+    }
+    checkpoint->language = std::move(*language);
   }
   auto module = importDecoder(*checkpoint, options.decoder, &context);
   if (!module) {
@@ -49,23 +77,15 @@ static llvm::Expected<Imported> importFromOnnx(const Options &options, MLIRConte
   if (options.decoder.sequences || options.decoder.cacheType != CacheType::F32) {
     return llvm::createStringError("--sequences and --kv: the graph of an .onnx file has caches of its own");
   }
-  llvm::json::Value language = llvm::json::Object();
-  if (!options.language.empty()) {
-    auto text = llvm::MemoryBuffer::getFile(options.language);
-    if (!text) {
-      return llvm::createStringError("failed to read '" + options.language + "': " + text.getError().message());
-    }
-    auto parsed = parseJson((*text)->getBuffer());
-    if (!parsed) {
-      return parsed.takeError();
-    }
-    language = std::move(*parsed);
+  auto language = readLanguage(options);
+  if (!language) {
+    return language.takeError();
   }
   auto module = importOnnxDecoder(options.model, options.decoder, reportWarning, context);
   if (!module) {
     return module.takeError();
   }
-  setLanguage(**module, std::move(language));
+  setLanguage(**module, std::move(*language));
   return Imported{std::move(*module), "onnx"};
 }
 
@@ -80,7 +100,7 @@ static llvm::Error run(Options options) {
   }
   options.decoder.keepsFormats = !options.isDequantised;
   const bool isOnnx = llvm::sys::path::extension(options.model) == ".onnx";
-  auto imported = isOnnx ? importFromOnnx(options, context) : importGguf(options, context);
+  auto imported = isOnnx ? importFromOnnx(options, context) : importCheckpoint(options, context);
   if (!imported) {
     return imported.takeError();
   }
@@ -94,14 +114,13 @@ static llvm::Error run(Options options) {
 }
 
 std::function<llvm::Error()> tessera::tool::addImportDecoder(CLI::App &app) {
-  CLI::App *sub =
-      app.add_subcommand("import-decoder", "A language model (.gguf or .onnx) to NAME_top.mlir with its weights");
+  CLI::App *sub = app.add_subcommand("import-decoder", "A language model to NAME_top.mlir with its weights");
   auto options = std::make_shared<Options>();
-  sub->add_option("--model", options->model, "The .gguf or .onnx file")->required();
+  sub->add_option("--model", options->model, "The .gguf or .onnx file, or a Hugging Face folder")->required();
   sub->add_option("--output", options->output, "NAME_top.mlir; NAME_weights.safetensors is written beside it")
       ->required();
   sub->add_option("--language", options->language,
-                  "JSON file with the tokenizer and the chat template of an .onnx file, by GGUF's keys");
+                  "JSON file with the tokenizer and the chat template of an .onnx file or a folder, by GGUF's keys");
   sub->add_option("--model-name", options->decoder.modelName, "Default: the file's name");
   sub->add_option("--context", options->decoder.context,
                   "Number of positions of the caches (default: that of the model, at most " +

@@ -9,8 +9,11 @@
 
 #include "mlir/IR/Types.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
 
 #include <string>
+#include <vector>
 
 namespace tessera::top {
 
@@ -27,6 +30,18 @@ size_t safetensorsRank(mlir::Type elementType);
 /// from safetensorsName.
 std::string safetensorsEntry(llvm::StringRef name, llvm::StringRef type, llvm::ArrayRef<int64_t> shape, uint64_t begin,
                              uint64_t end);
+
+/// A tensor of a file.
+struct SafetensorsTensor {
+  std::string name;
+  mlir::Type elementType;
+  llvm::SmallVector<int64_t, 4> shape;
+  llvm::ArrayRef<char> bytes;
+};
+
+/// Returns the tensors of the file |content|, whose bytes they refer to. Every tensor lies inside the file and has the
+/// bytes of its shape.
+llvm::Expected<std::vector<SafetensorsTensor>> parseSafetensors(mlir::MLIRContext *context, llvm::StringRef content);
 
 } // namespace tessera::top
 

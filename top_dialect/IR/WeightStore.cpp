@@ -10,7 +10,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/HostTensor.h"
-#include "top_dialect/IR/Json.h"
+#include "top_dialect/IR/Unsupported.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -37,7 +37,6 @@ using namespace tessera::top;
 
 namespace {
 constexpr size_t kDataAlignment = 64;
-constexpr uint64_t kMaxHeaderBytes = 100u << 20;
 /// Large files are hashed in pieces of this size; at most so many pieces are read ahead.
 constexpr size_t kPieceBytes = 16u << 20, kPiecesAhead = 4;
 /// After so many bytes of dropped tensors, the allocator returns free memory to the system.
@@ -99,49 +98,6 @@ static std::string hashOf(const llvm::MemoryBuffer &file) {
   return hexHash(isLarge ? hashMapped(content) : XXH3_128bits(content.data(), content.size()));
 }
 
-namespace {
-/// One tensor of a safetensors header, validated against the data section.
-struct HeaderTensor {
-  Type elementType;
-  SmallVector<int64_t, 4> shape;
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-} // namespace
-
-static llvm::Expected<HeaderTensor> parseTensor(MLIRContext *context, StringRef name, const llvm::json::Value &value,
-                                                uint64_t dataBytes) {
-  const llvm::json::Object *object = value.getAsObject();
-  auto dtype = object ? object->getString("dtype") : std::nullopt;
-  const llvm::json::Array *shape = object ? object->getArray("shape") : nullptr;
-  const llvm::json::Array *offsets = object ? object->getArray("data_offsets") : nullptr;
-  if (!dtype || !shape || !offsets || offsets->size() != 2) {
-    return fail("tensor '{0}' lacks dtype, shape or data_offsets", name);
-  }
-  HeaderTensor tensor;
-  tensor.elementType = safetensorsType(context, *dtype);
-  if (!tensor.elementType) {
-    return fail("tensor '{0}' has unknown dtype '{1}'", name, *dtype);
-  }
-  for (const llvm::json::Value &dim : *shape) {
-    auto size = dim.getAsInteger();
-    if (!size || *size < 0) {
-      return fail("tensor '{0}' has a dim that is not a size", name);
-    }
-    tensor.shape.push_back(*size);
-  }
-  auto begin = (*offsets)[0].getAsUINT64();
-  auto end = (*offsets)[1].getAsUINT64();
-  int64_t bytes = byteSize(RankedTensorType::get(tensor.shape, tensor.elementType));
-  if (!begin || !end || *begin > *end || *end > dataBytes || bytes < 0 ||
-      *end - *begin != static_cast<uint64_t>(bytes)) {
-    return fail("tensor '{0}' has offsets that do not match its size or the file", name);
-  }
-  tensor.begin = *begin;
-  tensor.end = *end;
-  return tensor;
-}
-
 /// Returns the hash of a mapped file. |identity| must have been taken before the file was mapped.
 static std::string verifiedHash(StringRef path, const std::optional<FileIdentity> &identity,
                                 const llvm::MemoryBuffer &file) {
@@ -171,34 +127,16 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
                   path, actual, expectedHash);
     }
   }
-  uint64_t headerBytes = 0;
-  if (content.size() < sizeof(headerBytes)) {
-    return fail("'{0}' is not a safetensors file: it has only {1} bytes", path, content.size());
+  auto tensors = parseSafetensors(context, content);
+  if (!tensors) {
+    return prefixed(tensors.takeError(), "weight file '" + path + "': ");
   }
-  std::memcpy(&headerBytes, content.data(), sizeof(headerBytes));
-  if (headerBytes > kMaxHeaderBytes || headerBytes > content.size() - sizeof(headerBytes)) {
-    return fail("'{0}' is not a safetensors file: its header would take {1} of the file's {2} bytes", path, headerBytes,
-                content.size());
-  }
-  auto header = parseJson(content.substr(sizeof(headerBytes), headerBytes));
-  if (!header || !header->getAsObject()) {
-    llvm::consumeError(header.takeError());
-    return fail("'{0}' is not a safetensors file: its header is not a JSON object", path);
-  }
-  StringRef data = content.drop_front(sizeof(headerBytes) + headerBytes);
-  for (auto &[name, value] : *header->getAsObject()) {
-    if (name == "__metadata__") {
-      continue;
-    }
-    auto tensor = parseTensor(context, name, value, data.size());
-    if (!tensor) {
-      return fail("weight file '{0}': {1}", path, llvm::toString(tensor.takeError()));
-    }
-    ArrayRef<char> bytes(data.data() + tensor->begin, tensor->end - tensor->begin);
+  for (const SafetensorsTensor &tensor : *tensors) {
     std::lock_guard<std::mutex> lock(mutex);
     // Not hashed: tensors of a file were deduplicated when it was written.
-    if (!entries.try_emplace(name, Entry{tensor->elementType, tensor->shape, bytes, file, 0, isMapped(*file)}).second) {
-      return fail("weight file '{0}': tensor '{1}' is already loaded", path, name);
+    Entry entry{tensor.elementType, tensor.shape, tensor.bytes, file, 0, isMapped(*file)};
+    if (!entries.try_emplace(tensor.name, std::move(entry)).second) {
+      return fail("weight file '{0}': tensor '{1}' is already loaded", path, tensor.name);
     }
   }
   return llvm::Error::success();

@@ -36,12 +36,16 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "llm",
         help="compile a language model from a checkpoint",
         allow_abbrev=False,
-        description="Compiles a language model from a .gguf file, or from a decoder with caches in an .onnx file. The "
-        ".bmodel contains the tokenizer and the chat template, and keeps the tokens of a conversation in its caches. A "
-        "folder with encoder_model.onnx and decoders, as optimum writes it, becomes a folder for transcribe and "
-        "translate.",
+        description="Compiles a language model from a .gguf file, a Hugging Face folder, or a decoder with caches in "
+        "an .onnx file. The .bmodel contains the tokenizer and the chat template, and keeps the tokens of a "
+        "conversation in its caches. A folder with encoder_model.onnx and decoders, as optimum writes it, becomes a "
+        "folder for transcribe and translate.",
     )
-    sub.add_argument("model", help="the .gguf or .onnx file, or the folder of an encoder and a decoder")
+    sub.add_argument(
+        "model",
+        help="the .gguf or .onnx file, the folder with config.json and model.safetensors, or that of an encoder and a "
+        "decoder",
+    )
     sub.add_argument("-o", "--output", required=True, metavar="PATH", help="output, the .bmodel")
     sub.add_argument(
         "--quantize",
@@ -54,7 +58,7 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     sub.add_argument(
         "--tokenizer",
         metavar="PATH",
-        help="of an .onnx file: a tokenizer.json, or the folder with it (default: tokenizer.json beside the model)",
+        help="of an .onnx file or a folder: a tokenizer.json, or the folder with it (default: that beside the model)",
     )
     sub.add_argument(
         "--context", type=int, metavar="N", help="tokens that the caches hold (default: the model's, at most 4096)"
@@ -165,13 +169,14 @@ def _add_chat(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
 
 
 def _language_file(args: argparse.Namespace, folder: Path) -> Path | None:
-    """Writes the tokenizer of an .onnx file to `folder`; returns the file, or None without a tokenizer."""
+    """Writes the tokenizer of an .onnx file or a folder to `folder`; returns the file, or None without a tokenizer."""
     model = Path(args.model)
-    if model.suffix != ".onnx":
+    if model.suffix != ".onnx" and not model.is_dir():
         if args.tokenizer is not None:
-            raise usage_error("--tokenizer is for .onnx files: a .gguf file contains its tokenizer")
+            raise usage_error("--tokenizer is for .onnx files and folders: a .gguf file contains its tokenizer")
         return None
-    path = Path(args.tokenizer) if args.tokenizer is not None else model.with_name("tokenizer.json")
+    beside = model / "tokenizer.json" if model.is_dir() else model.with_name("tokenizer.json")
+    path = Path(args.tokenizer) if args.tokenizer is not None else beside
     if args.tokenizer is None and not path.is_file():
         return None
     file = folder / "language.json"
@@ -182,7 +187,7 @@ def _language_file(args: argparse.Namespace, folder: Path) -> Path | None:
 def work_llm(context: Context) -> None:
     args, report = context.args, context.report
     is_pair = is_encoder_decoder(Path(args.model))
-    if not is_pair:
+    if not Path(args.model).is_dir():
         require_file(args.model, "model")
     targets().require_chip(args.chip)
     is_requantised = args.quantize != AS_IN_THE_FILE
@@ -191,7 +196,7 @@ def work_llm(context: Context) -> None:
         raise usage_error(f"--quantize {args.quantize} needs calibration, which tessera llm does not support")
     for flag in ("sequences", "kv"):
         if getattr(args, flag) is not None and (is_pair or Path(args.model).suffix == ".onnx"):
-            raise usage_error(f"--{flag} needs a .gguf file: an .onnx file has its own caches, of one sequence")
+            raise usage_error(f"--{flag} needs a .gguf file or a checkpoint folder: an .onnx file has its own caches")
     if is_pair:
         compile_encoder_decoder(context, precision)
         return

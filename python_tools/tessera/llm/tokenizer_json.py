@@ -34,6 +34,9 @@ def read_tokenizer(path: Path) -> dict[str, Any]:
     else:
         keys |= {"model": "llama", "scores": _scores(tokens, merges), "add_bos_token": True}
         keys["add_space_prefix"] = "Prepend" in {part.get("type") for part in _parts(tokenizer.get("normalizer"))}
+    for part in _parts(tokenizer.get("post_processor")):
+        if part.get("single"):
+            keys["add_bos_token"] = "SpecialToken" in part["single"][0]
     keys |= _special(config, {token: i for i, token in enumerate(tokens)})
     language = {f"tokenizer.ggml.{key}": value for key, value in keys.items()}
     template = file.with_name(_TEMPLATE)
@@ -58,8 +61,8 @@ def _unsupported(file: Path, why: str) -> TesseraError:
 def _parts(entry: Any) -> Iterator[dict[str, Any]]:
     """Returns an entry, or those of a sequence."""
     entry = entry or {}
-    for part in entry.get("pretokenizers", entry.get("normalizers", [entry])):
-        yield part
+    lists = (entry.get(key) for key in ("pretokenizers", "normalizers", "processors"))
+    yield from next((parts for parts in lists if parts), [entry])
 
 
 def _vocabulary(tokenizer: dict[str, Any]) -> tuple[list[str], list[int]]:

@@ -22,13 +22,15 @@ struct DecoderConfig {
   int64_t layers = 0, width = 0, heads = 0, keyHeads = 0, headSize = 0;
   int64_t context = 0; ///< number of positions for which the model was trained
   double epsilon = 1e-5;
-  bool isRms = true;            ///< norms divide by the root mean square and do not subtract the mean
-  bool isGated = true;          ///< the feed-forward net multiplies by an activated gate
-  bool hasGelu = false;         ///< activation: GELU (tanh form), else SiLU
-  int64_t rotarySize = 0;       ///< number of rotated elements of a head; 0 = no rotary embedding
-  bool rotatesAdjacent = false; ///< rotates pairs (2i, 2i + 1), else pairs (i, i + half)
-  double rotaryBase = 10000;    ///< the angle of pair i at position p is p * base^(-2i / rotarySize)
-  double rotaryFactor = 1;      ///< positions are divided by it
+  bool isRms = true;                  ///< norms divide by the root mean square and do not subtract the mean
+  bool isGated = true;                ///< the feed-forward net multiplies by an activated gate
+  bool hasGelu = false;               ///< activation: GELU (tanh form), else SiLU
+  int64_t rotarySize = 0;             ///< number of rotated elements of a head; 0 = no rotary embedding
+  bool rotatesAdjacent = false;       ///< rotates pairs (2i, 2i + 1), else pairs (i, i + half)
+  double rotaryBase = 10000;          ///< the angle of pair i at position p is p * base^(-2i / rotarySize)
+  double rotaryFactor = 1;            ///< positions are divided by it
+  std::vector<double> rotaryDivisors; ///< of the angles of each pair, outside windows; empty = 1
+  double rotaryScale = 1;             ///< factor of the sines and cosines
   double embeddingScale = 1;
   double attentionScale = 0;   ///< 0 = 1 / sqrt(headSize)
   int64_t window = 0;          ///< number of positions that windowed layers attend to; 0 = all

@@ -147,16 +147,18 @@ Value DecoderBuilder::rotaryTable(bool isWindowed, double (*function)(double)) {
   const int64_t pairs = config.rotarySize / 2;
   const bool isLocal = isWindowed && config.windowRotaryBase;
   const double base = isLocal ? config.windowRotaryBase : config.rotaryBase;
-  std::vector<float> divisors(pairs, 1);
+  std::vector<double> divisors(pairs, 1);
   if (weights.has("rope_freqs.weight")) {
-    divisors = weights.floats("rope_freqs.weight", {pairs});
+    llvm::copy(weights.floats("rope_freqs.weight", {pairs}), divisors.begin());
+  } else if (!isLocal && !config.rotaryDivisors.empty()) {
+    divisors = config.rotaryDivisors;
   }
   std::vector<float> table(positionCount * pairs);
   for (int64_t i = 0; i < pairs; ++i) {
     const double frequency = std::pow(base, -2.0 * double(i) / double(config.rotarySize)) /
                              (divisors[i] * (isLocal ? 1 : config.rotaryFactor));
     for (int64_t position = 0; position < positionCount; ++position) {
-      table[position * pairs + i] = float(function(double(position) * frequency));
+      table[position * pairs + i] = float(config.rotaryScale * function(double(position) * frequency));
     }
   }
   return rowsOf(graph.constant({positionCount, pairs}, table, "rotary"));

@@ -50,6 +50,16 @@ gguf::GroupedNumbers readKernelGroups(const gguf::Tensor &tensor, const llvm::Me
   return numbers;
 }
 
+/// Returns the numbers of a tensor as the bytes of an f32 constant. Gives the memory of |file|, which holds them, back.
+std::vector<char> readBytesOfFloats(const gguf::Tensor &tensor, const llvm::MemoryBuffer &file) {
+  const std::vector<float> values = gguf::readFloats(tensor);
+  if (isMapped(file)) {
+    releasePages(tensor.bytes);
+  }
+  const char *bytes = reinterpret_cast<const char *>(values.data());
+  return {bytes, bytes + values.size() * sizeof(float)};
+}
+
 } // namespace
 
 const llvm::MemoryBuffer &WeightReader::fileOf(const gguf::Tensor &tensor) const {
@@ -100,13 +110,16 @@ WeightReader::Parts WeightReader::parts(StringRef name, ArrayRef<int64_t> shape)
   b.setInsertionPointToStart(b.getInsertionBlock()); // later readers may be anywhere
   const llvm::MemoryBuffer &file = fileOf(*tensor);
   const bool isAligned = reinterpret_cast<uintptr_t>(tensor->bytes.data()) % alignof(float) == 0;
-  if (tensor->format->code == gguf::kF32 && isAligned) {
+  const bool isPlain = !tensor->isTransposed && tensor->addend == 0;
+  if (tensor->format->code == gguf::kF32 && isAligned && isPlain) {
     result.values =
         graph.constant(RankedTensorType::get(shape, graph.f32()), tensor->bytes, files, isMapped(file), name);
     return result;
   }
   if (!tensor->format->decode || !keepsFormats) {
-    result.values = graph.constant(shape, gguf::readFloats(*tensor), name);
+    result.values = graph.lazyConstant(
+        RankedTensorType::get(shape, graph.f32()),
+        [tensor = *tensor, &file, owner = files] { return readBytesOfFloats(tensor, file); }, name);
     return result;
   }
   const gguf::GroupedNumbers numbers = readKernelGroups(*tensor, file);

@@ -154,19 +154,40 @@ GroupedNumbers readGroups(const Tensor &tensor) {
   return numbers;
 }
 
+namespace {
+
+/// Reads a tensor in F32, F16 or BF16.
+template <typename Read>
+std::vector<float> readEach(const Tensor &tensor, Read read) {
+  const auto *bytes = reinterpret_cast<const uint8_t *>(tensor.bytes.data());
+  const int64_t count = tensor.count(), size = tensor.format->blockBytes;
+  const int64_t columns = tensor.isTransposed ? tensor.shape[1] : count, rows = count / std::max<int64_t>(columns, 1);
+  std::vector<float> values(count);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t from = column * rows + row; // equal to column if there is one row
+      values[row * columns + column] = read(bytes + from * size) + tensor.addend;
+    }
+  }
+  return values;
+}
+
+} // namespace
+
 std::vector<float> readFloats(const Tensor &tensor) {
+  switch (tensor.format->code) {
+  case kF32:
+    return readEach(tensor,
+                    [](const uint8_t *at) { return llvm::bit_cast<float>(llvm::support::endian::read32le(at)); });
+  case kF16:
+    return readEach(tensor, half);
+  case kBF16:
+    return readEach(tensor, [](const uint8_t *at) { return widenBf16(llvm::support::endian::read16le(at)); });
+  default:
+    break;
+  }
   const int64_t count = tensor.count();
   std::vector<float> values(count);
-  const auto *bytes = reinterpret_cast<const uint8_t *>(tensor.bytes.data());
-  if (!tensor.format->decode) {
-    for (int64_t i = 0; i < count; ++i) {
-      const uint8_t *at = bytes + i * tensor.format->blockBytes;
-      values[i] = tensor.format->code == kF32   ? llvm::bit_cast<float>(llvm::support::endian::read32le(at))
-                  : tensor.format->code == kF16 ? half(at)
-                                                : widenBf16(llvm::support::endian::read16le(at));
-    }
-    return values;
-  }
   const GroupedNumbers numbers = readGroups(tensor);
   const auto *integers = reinterpret_cast<const int8_t *>(numbers.integers.data());
   for (int64_t i = 0; i < count; ++i) {

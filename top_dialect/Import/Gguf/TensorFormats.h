@@ -39,6 +39,8 @@ struct Tensor {
   const TensorFormat *format = nullptr;
   llvm::SmallVector<int64_t, 4> shape; ///< row-major: the last dim is contiguous
   llvm::ArrayRef<char> bytes;
+  bool isTransposed = false; ///< a matrix of floats whose columns are contiguous
+  float addend = 0;          ///< floats are less than the numbers by it
 
   int64_t count() const;
 };
