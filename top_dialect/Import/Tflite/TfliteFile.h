@@ -28,6 +28,7 @@ public:
   /// Returns the bytes that the file stores for |tensor|, which are empty unless it is a constant.
   llvm::ArrayRef<char> data(const tflite::Tensor &tensor) const;
   std::shared_ptr<const void> owner() const { return buffer; }
+  bool isMapped() const { return buffer->getBufferKind() == llvm::MemoryBuffer::MemoryBuffer_MMap; }
 
 private:
   llvm::Error check() const;

@@ -119,7 +119,7 @@ private:
     }
     b.setName(name);
     bool isAligned = reinterpret_cast<uintptr_t>(bytes.data()) % alignof(int64_t) == 0;
-    values[index] = isAligned ? b.constant(type, bytes, file.owner(), name)
+    values[index] = isAligned ? b.constant(type, bytes, file.owner(), file.isMapped(), name)
                               : b.constant(type, std::vector<char>(bytes.begin(), bytes.end()), name);
   }
 
