@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes top_dialect/Import/Onnx/Model/OnnxSchemas.inc: the operands, results and attributes of every operator as defined by
-ONNX.
+"""Writes top_dialect/Import/Onnx/Model/OnnxSchemas.inc: the operands, results and attributes of every operator as
+defined by ONNX.
 
     pip install onnx          # the newest, in its own environment
     python python_tools/dev/onnx_schemas.py > top_dialect/Import/Onnx/Model/OnnxSchemas.inc

@@ -4,8 +4,8 @@
 // Each dim of a carried value that a pass of a loop changes gets two symbols: one for the argument of the body, and one
 // for the result of the loop (see SizeUpdates.h). Their range follows from the size before the loop, from what one pass
 // makes of it, and from the number of passes.
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_CARRIEDSIZES_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_CARRIEDSIZES_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_CARRIEDSIZES_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_CARRIEDSIZES_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/Sizes/RunTimeSizes.h"
@@ -77,4 +77,4 @@ private:
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_CARRIEDSIZES_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_CARRIEDSIZES_H

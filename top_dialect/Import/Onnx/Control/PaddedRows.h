@@ -4,8 +4,8 @@
 // Operators like NonMaxSuppression produce a number of rows that depends on the data. Tessera allocates the largest
 // possible number and stores the actual count separately; the rows after it are padding. Operators that process rows
 // independently pass the padding on. Other operators would mix padding with real rows and are rejected.
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_PADDEDROWS_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_PADDEDROWS_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_PADDEDROWS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_PADDEDROWS_H
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -38,4 +38,4 @@ private:
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_PADDEDROWS_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_PADDEDROWS_H

@@ -1,7 +1,7 @@
 //===- Subgraphs.h - Graphs of branches and bodies --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SUBGRAPHS_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SUBGRAPHS_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_SUBGRAPHS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_SUBGRAPHS_H
 
 #include "top_dialect/Import/Onnx/Model/OnnxProto.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
@@ -32,4 +32,4 @@ void importIf(NodeImporter &n);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SUBGRAPHS_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_CONTROL_SUBGRAPHS_H

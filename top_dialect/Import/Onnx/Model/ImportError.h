@@ -1,7 +1,7 @@
 //===- ImportError.h - Errors of the ONNX importer --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_IMPORTERROR_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_IMPORTERROR_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_IMPORTERROR_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_IMPORTERROR_H
 
 #include "llvm/Support/Error.h"
 
@@ -14,4 +14,4 @@ inline llvm::Error fail(const llvm::Twine &message) {
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_IMPORTERROR_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_IMPORTERROR_H

@@ -1,7 +1,7 @@
 //===- OnnxFunctions.h - Model-local functions of an ONNX file ------------===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXFUNCTIONS_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXFUNCTIONS_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXFUNCTIONS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXFUNCTIONS_H
 
 #include "top_dialect/Import/Onnx/Model/OnnxModel.h"
 
@@ -31,4 +31,4 @@ llvm::Expected<OnnxModel> instantiate(const OnnxModel &model, const onnx::Functi
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXFUNCTIONS_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXFUNCTIONS_H

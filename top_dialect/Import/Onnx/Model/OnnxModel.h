@@ -1,7 +1,7 @@
 //===- OnnxModel.h - A parsed ONNX file with checked structure ------------===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXMODEL_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXMODEL_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXMODEL_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXMODEL_H
 
 #include "top_dialect/Import/Onnx/Model/OnnxProto.h"
 #include "top_dialect/Import/Onnx/Sizes/RunTimeSizes.h"
@@ -109,4 +109,4 @@ llvm::Expected<std::vector<const onnx::NodeProto *>> sortNodes(const onnx::Graph
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXMODEL_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXMODEL_H

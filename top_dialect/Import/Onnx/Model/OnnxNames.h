@@ -1,7 +1,7 @@
 //===- OnnxNames.h - Normalisation of names that are not valid text -------===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXNAMES_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXNAMES_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXNAMES_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXNAMES_H
 
 #include "top_dialect/Import/Onnx/Model/OnnxProto.h"
 
@@ -14,4 +14,4 @@ void escapeNames(onnx::ModelProto &model);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXNAMES_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXNAMES_H

@@ -1,7 +1,7 @@
 //===- OnnxProto.h - The ONNX protobuf types ---===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXPROTO_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXPROTO_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXPROTO_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXPROTO_H
 
 #ifndef ONNX_NAMESPACE
 #define ONNX_NAMESPACE onnx
@@ -14,4 +14,4 @@
 #include <onnx/onnx_pb.h>
 #pragma clang diagnostic pop
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXPROTO_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXPROTO_H

@@ -1,7 +1,7 @@
 //===- OnnxSchemas.h - Check of nodes against the ONNX operator schemas ---===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXSCHEMAS_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXSCHEMAS_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXSCHEMAS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXSCHEMAS_H
 
 #include "top_dialect/Import/Onnx/Model/OnnxModel.h"
 
@@ -14,4 +14,4 @@ llvm::Error checkSchema(const onnx::NodeProto &node, int64_t opset, ImportState 
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXSCHEMAS_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXSCHEMAS_H

@@ -1,7 +1,7 @@
 //===- OnnxTensor.h - ONNX tensors as typed bytes ---===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXTENSOR_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXTENSOR_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXTENSOR_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXTENSOR_H
 
 #include "top_dialect/Import/Onnx/Model/OnnxModel.h"
 
@@ -33,4 +33,4 @@ llvm::Expected<OnnxTensor> readTensor(const onnx::TensorProto &tensor, const Onn
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXTENSOR_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_ONNXTENSOR_H

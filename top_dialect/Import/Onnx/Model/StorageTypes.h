@@ -5,8 +5,8 @@
 // QuantizeLinear and DequantizeLinear convert them. A module holds their values in a type that can represent each of
 // them exactly: f32 or an 8-bit integer (the carrier). Inputs and outputs of the graph hold the codes of the floats
 // (u8) or the values of the integers (i8 or u8), one byte per element (the boundary type).
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_STORAGETYPES_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_STORAGETYPES_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_STORAGETYPES_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_STORAGETYPES_H
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/SmallVector.h"
@@ -63,4 +63,4 @@ bool readsStorage(llvm::StringRef domain, llvm::StringRef op);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_STORAGETYPES_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_MODEL_STORAGETYPES_H

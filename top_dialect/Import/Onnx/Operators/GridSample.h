@@ -1,7 +1,7 @@
 //===- GridSample.h - Handler of GridSample ---------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_GRIDSAMPLE_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_GRIDSAMPLE_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_OPERATORS_GRIDSAMPLE_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_OPERATORS_GRIDSAMPLE_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -11,4 +11,4 @@ void gridSample(NodeImporter &n);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_GRIDSAMPLE_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_OPERATORS_GRIDSAMPLE_H

@@ -3,8 +3,8 @@
 //
 // Geometry and options come from the attributes of the node, which have the same names in quantised and float
 // operators.
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_OPBUILDERS_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_OPBUILDERS_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_OPERATORS_OPBUILDERS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_OPERATORS_OPBUILDERS_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -38,4 +38,4 @@ mlir::Value makeFlatSoftmax(NodeImporter &n, mlir::Value x, bool log);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_OPBUILDERS_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_OPERATORS_OPBUILDERS_H

@@ -1,7 +1,7 @@
 //===- RunTimeResize.h - Resizes by sizes that a run computes ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMERESIZE_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMERESIZE_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPES_RUNTIMERESIZE_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPES_RUNTIMERESIZE_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -32,4 +32,4 @@ mlir::Value resizeByOps(NodeImporter &n, mlir::Value x, llvm::ArrayRef<ResizedDi
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMERESIZE_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPES_RUNTIMERESIZE_H

@@ -3,8 +3,8 @@
 //
 // Operators that take shapes, axes, positions or pads as inputs, for inputs that are not constant. They become ops that
 // compute with i64 vectors, and moves by indices; sizes become symbols (RunTimeSizes.h).
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMESHAPES_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMESHAPES_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPES_RUNTIMESHAPES_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPES_RUNTIMESHAPES_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -39,4 +39,4 @@ void oneHotRunTime(NodeImporter &n, int64_t axis);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMESHAPES_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPES_RUNTIMESHAPES_H

@@ -1,7 +1,7 @@
 //===- DimRanges.h - Ranges of open dims ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_DIMRANGES_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_DIMRANGES_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_DIMRANGES_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_DIMRANGES_H
 
 #include "llvm/Support/Error.h"
 
@@ -29,4 +29,4 @@ struct DimRanges {
 
 } // namespace tessera::top
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_DIMRANGES_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_DIMRANGES_H

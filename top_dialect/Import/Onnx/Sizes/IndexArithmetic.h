@@ -5,8 +5,8 @@
 // indices.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_INDEXARITHMETIC_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_INDEXARITHMETIC_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_INDEXARITHMETIC_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_INDEXARITHMETIC_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -77,4 +77,4 @@ void require(NodeImporter &n, mlir::Value value, int64_t wanted, llvm::StringRef
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_INDEXARITHMETIC_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_INDEXARITHMETIC_H

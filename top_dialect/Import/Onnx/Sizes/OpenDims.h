@@ -1,7 +1,7 @@
 //===- OpenDims.h - Open dims of inputs become symbols ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_OPENDIMS_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_OPENDIMS_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_OPENDIMS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_OPENDIMS_H
 
 #include "top_dialect/Import/Onnx/OnnxInputs.h"
 
@@ -28,4 +28,4 @@ llvm::Error declareDims(llvm::MutableArrayRef<Input> inputs, const DimRanges &ra
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_OPENDIMS_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_OPENDIMS_H

@@ -3,8 +3,8 @@
 //
 // With --dims, a size that the network reads from an input or computes becomes a symbol (top.bind): element 1 of the
 // tensor `shape` is `shape[1]`, and the number of rows that NonZero finds is dim 1 of its output `y`, `y.1`.
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMESIZES_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMESIZES_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_RUNTIMESIZES_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_RUNTIMESIZES_H
 
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/Import/Onnx/Sizes/DimRanges.h"
@@ -70,4 +70,4 @@ private:
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_RUNTIMESIZES_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_RUNTIMESIZES_H

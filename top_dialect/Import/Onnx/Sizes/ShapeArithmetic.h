@@ -1,7 +1,7 @@
 //===- ShapeArithmetic.h - Sizes that a graph computes --------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPEARITHMETIC_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPEARITHMETIC_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SHAPEARITHMETIC_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SHAPEARITHMETIC_H
 
 #include "top_dialect/IR/Sizes.h"
 
@@ -31,4 +31,4 @@ std::optional<llvm::SmallVector<Dim>> readOpenSizes(mlir::Value value);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPEARITHMETIC_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SHAPEARITHMETIC_H

@@ -1,7 +1,7 @@
 //===- SizeAssumptions.h - Sizes that a network needs to be equal -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEASSUMPTIONS_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEASSUMPTIONS_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SIZEASSUMPTIONS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SIZEASSUMPTIONS_H
 
 #include "top_dialect/IR/ShapeInference.h"
 
@@ -43,4 +43,4 @@ std::string adviceFor(const detail::UnequalSizes &sizes);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEASSUMPTIONS_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SIZEASSUMPTIONS_H

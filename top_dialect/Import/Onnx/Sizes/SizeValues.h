@@ -5,8 +5,8 @@
 // a part of a constant table, whose position is the size, so that no lowering has to compute sizes as data.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEVALUES_H
-#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEVALUES_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SIZEVALUES_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SIZEVALUES_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -30,4 +30,4 @@ void replaceSizeValue(mlir::Value value, mlir::Value table);
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZEVALUES_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SIZES_SIZEVALUES_H
