@@ -151,7 +151,8 @@ class LanguageModel:
         begin = time.perf_counter()
         row, stats.cached = self.prefill(prompt)
         stats.prefill_seconds = time.perf_counter() - begin
-        rows, draft = row[None], []
+        rows = row[None]
+        draft: list[int] = []
         while True:
             for i, logits in enumerate(rows):
                 token = sampler.choose(logits, [*prompt, *stats.tokens] if sampling.repetition_penalty != 1 else ())
