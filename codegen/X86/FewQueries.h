@@ -12,7 +12,8 @@ namespace tessera::x86 {
 /// a row does.
 class FewQueries {
 public:
-  static constexpr int64_t kMostRows = 4; ///< for more rows, packing k pays
+  /// For more rows, packing k pays. Limits the guesses that are checked at once (tessera/llm/model.py).
+  static constexpr int64_t kMostRows = 4;
 
   explicit FewQueries(const kernels::AttentionShape &shape);
 

@@ -16,15 +16,19 @@ from conftest import check, run_tool
 
 from tessera.errors import TesseraError
 from tessera.llm import LanguageModel, Sampling, load
+from tessera.llm.model import _DRAFT
 
 SLOTS, LENGTH = 3, 12
 PROMPTS = [[1, *map(int, np.random.default_rng(n).integers(3, 512, n))] for n in (0, 5, 30, 20, 9)]
 
 
-def compile_stories(folder: Path, form: str, *flags: object) -> Path:
+def compile_stories(folder: Path, form: str, *flags: object, heads: int = 8) -> Path:
+    """Compiles stories260k; with another number of heads, the text makes no sense."""
     metadata, tensors = gguf_files.stories(
         data_path("data:models/llm/stories260k_kv.onnx"), data_path("data:models/llm/tok512.bin")
     )
+    metadata["llama.attention.head_count"], metadata["llama.attention.head_count_kv"] = heads, heads // 2
+    metadata["llama.rope.dimension_count"] = 64 // heads
     path = folder / "s.gguf"
     gguf_files.write(path, metadata, tensors, {n: form for n in tensors if tensors[n].ndim == 2 and "down" not in n})
     flags = ("--context", "96", "--chunk", "16", *flags)
@@ -75,7 +79,7 @@ def test_sequences_join_and_leave(paths: dict[str, Path]) -> None:
 @pytest.mark.parametrize("precision", ["FILE", "W8A8"])
 def test_logits_do_not_depend_on_other_sequences(tmp_path: Path, precision: str) -> None:
     """Each sequence has the bits that it has alone."""
-    path = compile_stories(tmp_path, "Q8_0", "--sequences", SLOTS, "--quantize", precision)
+    path = compile_stories(tmp_path, "Q8_0", "--sequences", SLOTS, "--quantize", precision, heads=4)
     caches = load(path)._caches
     parts = {0: [1, 403, 407], 1: [1], 2: list(range(100, 116))}
     expected = {}
@@ -87,6 +91,20 @@ def test_logits_do_not_depend_on_other_sequences(tmp_path: Path, precision: str)
     for slot in parts:
         np.testing.assert_array_equal(first[slot], expected[slot][0])
         np.testing.assert_array_equal(second[slot], expected[slot][1])
+
+
+def test_checked_guesses_have_the_bits_of_single_tokens(tmp_path: Path) -> None:
+    """With 16 features a head, attention of a few tokens reads the caches in place."""
+    caches = load(compile_stories(tmp_path, "F32", "--sequences", 1, heads=4))._caches
+    prompt, guesses = list(range(3, 43)), list(range(300, 300 + 1 + _DRAFT))
+
+    def after_prompt(parts: list[list[int]]) -> np.ndarray:
+        caches.reset()
+        for begin in range(0, len(prompt), caches.chunk):
+            caches.run({0: prompt[begin : begin + caches.chunk]})
+        return np.concatenate([caches.run({0: part}, len(part))[0] for part in parts])
+
+    np.testing.assert_array_equal(after_prompt([guesses]), after_prompt([[token] for token in guesses]))
 
 
 def test_speculation_keeps_the_tokens(paths: dict[str, Path], tmp_path: Path) -> None:
@@ -103,7 +121,7 @@ def test_speculation_keeps_the_tokens(paths: dict[str, Path], tmp_path: Path) ->
                 assert list(several.generate_tokens(prompt, 20, how, drafter=drafter)) == expected
                 assert several.last.accepted <= several.last.drafted
     list(several.generate_tokens([1], 20, drafter=several.drafter(load(paths["one"]))))
-    assert several.last.accepted == several.last.drafted == 16  # the same model guesses all
+    assert several.last.accepted == several.last.drafted == 14  # the same model guesses all
     assert len(list(several.generate_tokens([1] * 90, drafter=several.drafter()))) == 7
     metadata, tensors = gguf_files.stories(
         data_path("data:models/llm/stories260k_kv.onnx"), data_path("data:models/llm/tok512.bin")

@@ -19,8 +19,9 @@ from .sampling import Sampler, Sampling
 from .speculation import Drafter, DraftModel, PromptLookup
 from .tokenizer import Tokenizer, make_tokenizer
 
-_DRAFT = 8
-"""Largest number of tokens that a drafter guesses at a time."""
+_DRAFT = 3
+"""Largest number of tokens that a drafter guesses at a time. Attention of up to four tokens has the bits of single
+tokens (FewQueries::kMostRows), so guesses never change the text."""
 
 
 @dataclass
