@@ -92,7 +92,7 @@ def reject_existing(args: argparse.Namespace, root: Path) -> None:
                 "change that op"
             )
     entry = re.compile(rf'\{{\s*"{re.escape(args.domain)}",\s*"{re.escape(args.onnx)}",')
-    for path in sorted((root / "top_dialect" / "Import" / "Onnx").glob("*.cpp")):
+    for path in sorted((root / "top_dialect" / "Import" / "Onnx").rglob("*.cpp")):
         text = path.read_text(encoding="utf-8")
         if found := entry.search(text):
             line = text.count("\n", 0, found.start()) + 1
