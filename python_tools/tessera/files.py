@@ -172,6 +172,14 @@ def load_json(path: str | Path, what: str, hint: str = "") -> Any:
         raise TesseraError(f"failed to read {what} {path}: it is not JSON: {error}", hint=hint) from error
 
 
+def load_json_object(path: str | Path, what: str) -> dict[str, Any]:
+    """Reads a JSON object as load_json() does."""
+    found = load_json(path, what)
+    if not isinstance(found, dict):
+        raise TesseraError(f"failed to read {what} {path}: it is not a JSON object")
+    return found
+
+
 def load_npz(path: str | Path, what: str = "tensor file") -> dict[str, np.ndarray]:
     """Reads all arrays of an .npz file by name. Raises TesseraError for anything unreadable in it."""
     require_file(path, what)

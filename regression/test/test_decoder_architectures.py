@@ -10,6 +10,7 @@ import gguf_files
 import numpy as np
 import pytest
 from conftest import check, run_tool
+from transformers_networks import check_logits, random_decoder
 
 from tessera.llm import load
 from tessera.safetensors_io import MappedTensors
@@ -127,25 +128,14 @@ def tensors_of(network: Any, architecture: str, names: dict[str, str]) -> dict[s
 
 @pytest.mark.parametrize("architecture", CASES)
 def test_architecture(architecture: str, tmp_path: Path) -> None:
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     prefix, sizes, more, names = CASES[architecture]
     names = {**names, "lm_head": "output"}
-    torch.manual_seed(1)
-    config = getattr(transformers, f"{prefix}TextConfig" if prefix == "Gemma3" else f"{prefix}Config")(**sizes)
-    family = f"{prefix}LMHeadModel" if prefix == "GPT2" else f"{prefix}ForCausalLM"
-    network = getattr(transformers, family)(config).eval()
-    with torch.no_grad():
-        for parameter in network.parameters():  # initial values would make norms, biases and attention trivial
-            parameter.copy_(torch.randn_like(parameter) * 0.3)
-        tokens = np.random.default_rng(2).integers(0, VOCABULARY, 40).tolist()
-        wanted = network(torch.tensor([tokens])).logits[0].numpy()
+    network, tokens, wanted = random_decoder(prefix, sizes, VOCABULARY)
     metadata = {f"{architecture}.{key}": value for key, value in {**COMMON, **more}.items()}
     arrays = tensors_of(network, architecture, names)
     gguf_files.write(tmp_path / "m.gguf", {"general.architecture": architecture, **metadata}, arrays, {})
     check(run_tool("tessera", "llm", tmp_path / "m.gguf", "-o", tmp_path / "m.bmodel", "--all_logits", "--chunk", "16"))
-    model = load(tmp_path / "m.bmodel")
-    got = np.concatenate([model.feed(tokens[:16]), model.feed(tokens[16:29]), *map(model.feed, zip(tokens[29:]))])
-    np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=2e-4 * np.abs(wanted).max())
+    check_logits(load(tmp_path / "m.bmodel"), tokens, wanted)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from case_file import data_path
 from conftest import check, run_tool
+from transformers_networks import check_logits, random_decoder
 
 from tessera.llm import load
 from tessera.llm.tokenizer import make_tokenizer
@@ -196,20 +197,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_architecture(case: str, tmp_path: Path) -> None:
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    prefix, sizes = CASES[case]
-    torch.manual_seed(1)
-    config = getattr(transformers, f"{prefix}TextConfig" if prefix == "Gemma3" else f"{prefix}Config")(**sizes)
-    family = f"{prefix}LMHeadModel" if prefix == "GPT2" else f"{prefix}ForCausalLM"
-    network = getattr(transformers, family)(config).eval()
-    with torch.no_grad():
-        for parameter in network.parameters():  # initial values would make norms, biases and attention trivial
-            parameter.copy_(torch.randn_like(parameter) * 0.3)
-        tokens = np.random.default_rng(2).integers(0, 96, 40).tolist()
-        wanted = network(torch.tensor([tokens])).logits[0].numpy()
+    network, tokens, wanted = random_decoder(*CASES[case], 96)
     network.save_pretrained(tmp_path / "m")
     flags = ("--all_logits", "--chunk", "16")
     check(run_tool("tessera", "llm", tmp_path / "m", "-o", tmp_path / "m.bmodel", *flags))
-    model = load(tmp_path / "m.bmodel")
-    got = np.concatenate([model.feed(tokens[:16]), model.feed(tokens[16:29]), *map(model.feed, zip(tokens[29:]))])
-    np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=2e-4 * np.abs(wanted).max())
+    check_logits(load(tmp_path / "m.bmodel"), tokens, wanted)

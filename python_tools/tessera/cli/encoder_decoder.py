@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import top_model
 from ..errors import TesseraError, usage_error
-from ..files import require_file, scratch_folder, staging_folder
+from ..files import load_json_object, require_file, scratch_folder, staging_folder
 from ..llm.audio import RATE, read_wav
 from ..llm.encoder_decoder import ENCODER, FIRST, NEXT, SETTINGS, EncoderDecoder
 from ..llm.tokenizer_json import read_tokenizer
@@ -36,19 +36,12 @@ def _sources(folder: Path) -> dict[str, Path]:
     return {ENCODER: folder / _SOURCE_ENCODER, FIRST: first, NEXT: require_file(folder / _NEXT, "decoder")}
 
 
-def _read_json(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return found
-    except ValueError as error:
-        raise TesseraError(f"failed to read {file}: {error}") from error
-
-
 def _settings(folder: Path, context: int | None) -> dict[str, Any]:
     """Returns what generation needs from the configuration of a folder."""
-    config = _read_json(folder / "config.json") | _read_json(folder / "generation_config.json")
+    files = [folder / "config.json", folder / "generation_config.json"]
+    config: dict[str, Any] = {}
+    for file in files:
+        config |= load_json_object(file, "configuration") if file.is_file() else {}
     ends = config.get("eos_token_id", [])
     prefix = lambda names: {name.strip("<|>"): number for name, number in (names or {}).items()}
     most = config.get("max_target_positions") or config.get("n_positions") or 512

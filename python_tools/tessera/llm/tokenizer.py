@@ -259,7 +259,8 @@ class UnigramTokenizer(Tokenizer):
     """Splits text into the tokens with the highest sum of scores (T5), and ends it with the token for the end."""
 
     _SPACE = "\u2581"
-    _PENALTY = 10.0  # of characters that are no token, below the lowest score
+    _PENALTY = 10.0
+    """A character without a token scores this much less than the token with the lowest score, as in SentencePiece."""
 
     def __init__(self, language: Mapping[str, Any]) -> None:
         super().__init__(language)
@@ -281,9 +282,8 @@ class UnigramTokenizer(Tokenizer):
         return [token for word in words for token in self._encode_word(self._SPACE + word)]
 
     def _encode_word(self, word: str) -> list[int]:
-        best: list[tuple[float, int, int]] = [
-            (0.0, 0, -1)
-        ]  # of each prefix: the score, its last token's start and number
+        # Each prefix has an entry: the best score, and the start and the number of its last token.
+        best: list[tuple[float, int, int]] = [(0.0, 0, -1)]
         for end in range(1, len(word) + 1):
             found = [(best[end - 1][0] + self._lowest, end - 1, -1)]
             for start in range(max(0, end - self._longest), end):

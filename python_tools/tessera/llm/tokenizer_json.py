@@ -2,12 +2,11 @@
 """Reads tokenizers of Hugging Face folders (tokenizer.json, tokenizer_config.json) into GGUF's keys."""
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Iterator
 
 from ..errors import ExitCode, TesseraError
-from ..files import require_file
+from ..files import load_json_object
 
 _NORMAL, _CONTROL, _USER, _BYTE = 1, 3, 4, 6  # tokenizer.ggml.token_type
 _FILE, _CONFIG, _TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
@@ -16,8 +15,8 @@ _FILE, _CONFIG, _TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_tem
 def read_tokenizer(path: Path) -> dict[str, Any]:
     """Returns the tokenizer and the chat template in a folder, or beside a tokenizer.json, by GGUF's keys."""
     file = path / _FILE if path.is_dir() else path
-    tokenizer = _read_json(require_file(file, "tokenizer"))
-    config = _read_json(file.with_name(_CONFIG)) if file.with_name(_CONFIG).is_file() else {}
+    tokenizer = load_json_object(file, "tokenizer")
+    config = load_json_object(file.with_name(_CONFIG), "tokenizer") if file.with_name(_CONFIG).is_file() else {}
     model = tokenizer.get("model") or {}
     kind = model.get("type", "BPE")
     if kind not in ("BPE", "Unigram") or not isinstance(model.get("vocab"), dict if kind == "BPE" else list):
@@ -42,16 +41,6 @@ def read_tokenizer(path: Path) -> dict[str, Any]:
     template = file.with_name(_TEMPLATE)
     text = template.read_text(encoding="utf-8") if template.is_file() else config.get("chat_template")
     return {**language, "tokenizer.chat_template": text} if isinstance(text, str) else language
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise TesseraError(f"failed to read {file}: {error}") from error
-    if not isinstance(found, dict):
-        raise TesseraError(f"{file} is not a JSON object")
-    return found
 
 
 def _unsupported(file: Path, why: str) -> TesseraError:

@@ -4,6 +4,7 @@
 #define TESSERA_TOP_DIALECT_IMPORT_TFLITE_TFLITEFILE_H
 
 #include "tflite_generated.h"
+#include "top_dialect/IR/RegularFile.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/Error.h"
@@ -28,7 +29,7 @@ public:
   /// Returns the bytes that the file stores for |tensor|, which are empty unless it is a constant.
   llvm::ArrayRef<char> data(const tflite::Tensor &tensor) const;
   std::shared_ptr<const void> owner() const { return buffer; }
-  bool isMapped() const { return buffer->getBufferKind() == llvm::MemoryBuffer::MemoryBuffer_MMap; }
+  bool isMapped() const { return top::isMapped(*buffer); }
 
 private:
   llvm::Error check() const;
