@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -14,21 +13,30 @@ from ..errors import usage_error
 from ..families import HOST
 from ..files import atomic_write, require_file, scratch_folder
 from ..llm import Constraint, Drafter, LanguageModel, Sampling
-from ..llm.tokenizer_json import read_tokenizer
 from ..progress import command
 from ..targets import targets
 from .common import Context, Parser
+from .decoder_source import AS_IN_THE_FILE, DecoderSource, Precision
 from .encoder_decoder import compile_encoder_decoder, is_encoder_decoder
 
-AS_IN_THE_FILE = "FILE"
-KEEPS_BITS = ("W4A8", "W8A8")
-"""Precisions that multiply the integers of the file."""
 _EXIT = ("/exit", "/quit")
 
 
 def add_verbs(verbs: "argparse._SubParsersAction[Parser]") -> list[Parser]:
     """Adds the verbs to `tessera`."""
     return [_add_llm(verbs), _add_generate(verbs), _add_chat(verbs)]
+
+
+def _add_weights(sub: Parser) -> None:
+    """Adds the flags that say how weights are stored."""
+    sub.add_argument(
+        "--quantize",
+        default=AS_IN_THE_FILE,
+        type=str.upper,
+        help=f"{AS_IN_THE_FILE}: weights keep their bits where the file quantises groups of at least 16 numbers; W4A8 "
+        "or W8A8: the same, and matmuls quantise blocks of their inputs at run time, which is faster; or F32, BF16, "
+        "W8, W4, DYNAMIC_INT8: weights are dequantised and then treated as by model_deploy (default: %(default)s)",
+    )
 
 
 def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
@@ -47,14 +55,7 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "decoder",
     )
     sub.add_argument("-o", "--output", required=True, metavar="PATH", help="output, the .bmodel")
-    sub.add_argument(
-        "--quantize",
-        default=AS_IN_THE_FILE,
-        type=str.upper,
-        help=f"{AS_IN_THE_FILE}: weights keep their bits where the file quantises groups of at least 16 numbers; W4A8 "
-        "or W8A8: the same, and matmuls quantise blocks of their inputs at run time, which is faster; or F32, BF16, "
-        "W8, W4, DYNAMIC_INT8: weights are dequantised and then treated as by model_deploy (default: %(default)s)",
-    )
+    _add_weights(sub)
     sub.add_argument(
         "--tokenizer",
         metavar="PATH",
@@ -168,57 +169,28 @@ def _add_chat(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     return sub
 
 
-def _language_file(args: argparse.Namespace, folder: Path) -> Path | None:
-    """Writes the tokenizer of an .onnx file or a folder to `folder`; returns the file, or None without a tokenizer."""
-    model = Path(args.model)
-    if model.suffix != ".onnx" and not model.is_dir():
-        if args.tokenizer is not None:
-            raise usage_error("--tokenizer is for .onnx files and folders: a .gguf file contains its tokenizer")
-        return None
-    beside = model / "tokenizer.json" if model.is_dir() else model.with_name("tokenizer.json")
-    path = Path(args.tokenizer) if args.tokenizer is not None else beside
-    if args.tokenizer is None and not path.is_file():
-        return None
-    file = folder / "language.json"
-    file.write_text(json.dumps(read_tokenizer(path)))
-    return file
-
-
 def work_llm(context: Context) -> None:
     args, report = context.args, context.report
     is_pair = is_encoder_decoder(Path(args.model))
     if not Path(args.model).is_dir():
         require_file(args.model, "model")
     targets().require_chip(args.chip)
-    is_requantised = args.quantize != AS_IN_THE_FILE
-    precision = targets().precision(args.quantize).name if is_requantised else "F32"
-    if is_requantised and targets().precision(precision).needs_table:
-        raise usage_error(f"--quantize {args.quantize} needs calibration, which tessera llm does not support")
+    precision = Precision.parse(args.quantize)
     for flag in ("sequences", "kv"):
         if getattr(args, flag) is not None and (is_pair or Path(args.model).suffix == ".onnx"):
             raise usage_error(f"--{flag} needs a .gguf file or a checkpoint folder: an .onnx file has its own caches")
     if is_pair:
-        compile_encoder_decoder(context, precision)
+        compile_encoder_decoder(context, precision.compiled)
         return
+    shape = {name: getattr(args, name) for name in ("tokenizer", "context", "chunk", "all_logits", "sequences", "kv")}
+    source = DecoderSource(Path(args.model), **shape)
     output = context.outputs.path(args.output)
     with scratch_folder() as folder:
-        language = _language_file(args, folder)
         with report.step("import and optimise") as step:
-            model, result = top_model.import_decoder(
-                Path(args.model),
-                folder / f"{Path(args.model).stem}_top.mlir",
-                report,
-                context=args.context,
-                chunk=args.chunk,
-                dequantises=is_requantised and precision not in KEEPS_BITS,
-                all_logits=args.all_logits,
-                language=language,
-                sequences=args.sequences,
-                kv=args.kv,
-            )
+            model, result = source.import_top(folder, report, precision.dequantises)
             step.note = f"{result['architecture']}, {result.get('ops', 0)} ops"
         with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-            top_model.deploy(model, output, report, chip=args.chip, quantize=precision)
+            top_model.deploy(model, output, report, chip=args.chip, quantize=precision.compiled)
             step.note = f"{output.stat().st_size / 1e6:.1f} MB"
     context.result.update(model=args.output, architecture=result["architecture"])
     report.finish([command("tessera", "generate", args.output, "--prompt", "Once upon a time")])
