@@ -5,21 +5,24 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Mapping
 
 from .. import any_model, compare
 from ..any_model import AnyModel
 from ..errors import ExitCode, TesseraError, usage_error
 from ..sizes import add_at, named_at
-from ..tasks import TASKS
+from ..tasks import LANGUAGE_TASKS, TASKS
 from ..tasks.detection_heads import DECODER_FUNCTION
 from ..tasks.scale import DECLARATION, Loss, Scale, serious_warning
-from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, Scorer, make_scorer
+from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, make_scorer
+from . import accuracy_language
+from .accuracy_language import precisions_of
 from .common import Context, Parser
 
 EPILOG = (
     """--data by --task:
 """
-    + "\n".join(f"  {name:17} {task.data}" for name, task in TASKS.items())
+    + "\n".join(f"  {name:17} {task.data}" for name, task in (TASKS | LANGUAGE_TASKS).items())
     + f"""
   {AGREEMENT:17} samples as for run_calibration --dataset; needs no labels: compares with the first model
   --scorer FILE.py  passed to the file's function {SCORER_FUNCTION}(model, data):
@@ -33,11 +36,13 @@ always reported.
 
 An .onnx model takes pre-processing and dynamic sizes from the other models.
 
+{' and '.join(LANGUAGE_TASKS)} score language models: files that tessera llm wrote, or checkpoints that it reads, which
+are compiled first.
+
 examples:
   tessera accuracy m_f32.bmodel m_int8.bmodel --task classification --data pictures/
-  tessera accuracy m.onnx m_int8.bmodel --task {AGREEMENT} --data pictures/ --max_drop 1""".replace(
-        "{AGREEMENT}", AGREEMENT
-    )
+  tessera accuracy m.onnx m_int8.bmodel --task {AGREEMENT} --data pictures/ --max_drop 1
+  tessera accuracy model.gguf --quantize F32,FILE,W4A8 --task perplexity --data text.txt"""
 )
 
 
@@ -52,10 +57,13 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         description="Scores models on a task and reports their loss against the first one.",
     )
     verb.add_argument(
-        "models", nargs="+", metavar="MODEL", help=".bmodel, .onnx (onnxruntime) or NAME_top.mlir (slow reference)"
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help=".bmodel, .onnx (onnxruntime), NAME_top.mlir (slow reference), or a checkpoint of a language model",
     )
     how = verb.add_mutually_exclusive_group(required=True)
-    how.add_argument("--task", choices=(*TASKS, AGREEMENT), help="the task, see below")
+    how.add_argument("--task", choices=(*TASKS, *LANGUAGE_TASKS, AGREEMENT), help="the task, see below")
     how.add_argument("--scorer", metavar="FILE.py", help="your own scoring function, see below")
     add_decoder(verb)
     verb.add_argument("--data", required=True, metavar="PATH", help="see below")
@@ -75,6 +83,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     )
     verb.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     add_at(verb, "sizes of the inputs, for models with open sizes")
+    accuracy_language.add_flags(verb)
     return verb
 
 
@@ -97,16 +106,20 @@ def check_decoder(args: argparse.Namespace) -> None:
 def work(context: Context) -> None:
     args, report = context.args, context.report
     check_decoder(args)
+    accuracy_language.check_flags(args)
     if args.threads < 1 or args.input_num < 1:
         raise usage_error("--threads and --input_num must be at least 1")
-    if args.max_drop is not None and len(args.models) < 2:
+    is_language = args.task in LANGUAGE_TASKS
+    precisions = [p for path in args.models for p in (precisions_of(args, path) if is_language else [""])]
+    if args.max_drop is not None and len(precisions) < 2:
         raise usage_error("--max_drop requires at least two models; the others are compared with the first")
     sizes = args.at or [""]
-    report.total = (len(args.models) + 1) * len(sizes)
-    scores = [each for at in sizes for each in score(context, at)]
+    report.total = len(precisions) + sum(map(bool, precisions)) if is_language else (len(precisions) + 1) * len(sizes)
+    scores = score_language(context) if is_language else [each for at in sizes for each in score(context, at)]
     report.say(_table(scores))
     for each in scores:
-        text = "" if each.is_first else serious_warning(named_at(str(each.path), each.at), each.loss, each.figure)
+        where = named_at(f"{each.path} {each.precision}".rstrip(), each.at)
+        text = "" if each.is_first else serious_warning(where, each.loss, each.figure)
         if text:
             report.warn(text)
     report.finish([])
@@ -123,10 +136,12 @@ def work(context: Context) -> None:
 
 @dataclass(frozen=True)
 class Score:
-    """The figures of a model, and its loss of one of them against the first model."""
+    """The figures of a model, and its loss of one of them against the first model. precision: in which a checkpoint was
+    compiled."""
 
     path: Path
     at: str
+    precision: str
     figures: dict[str, float]
     figure: str
     loss: Loss
@@ -134,7 +149,34 @@ class Score:
 
     @property
     def name(self) -> str:
-        return named_at(self.path.name, self.at)
+        return named_at(f"{self.path.name} {self.precision}".rstrip(), self.at)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns what --json prints."""
+        more = {"at": self.at, "precision": self.precision}
+        entry = {"file": str(self.path), "figures": self.figures, "drop_points": self.loss.points}
+        return {**entry, **{key: value for key, value in more.items() if value}}
+
+
+def score_language(context: Context) -> list[Score]:
+    """Scores language models, one after the other, and adds them to what --json prints."""
+    args, task = context.args, LANGUAGE_TASKS[context.args.task]
+    named, rows = [], []
+    for subject in accuracy_language.subjects(context):
+        with context.report.step(f"score {subject.path.name} {subject.precision}".rstrip()) as step:
+            rows.append(task.score(subject.model, Path(args.data), context=args.context))
+            step.note = _note(rows[-1])
+            named.append((subject.path, subject.precision))
+    scores = [
+        Score(path, "", precision, row, task.figure, loss, row is rows[0])
+        for (path, precision), row, loss in zip(named, rows, _losses(context, task.scale, rows, task.figure))
+    ]
+    context.result["models"] = [each.as_dict() for each in scores]
+    return scores
+
+
+def _note(figures: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
 
 
 def score(context: Context, at: str) -> list[Score]:
@@ -147,28 +189,28 @@ def score(context: Context, at: str) -> list[Score]:
     for model in models:
         with report.step(f"score {named_at(model.path.name, at)}") as step:
             figures = scorer.score(model)
-            step.note = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
+            step.note = _note(figures)
             rows.append(figures)
     figure = scorer.figure or next(iter(rows[0]))
+    # A single model needs no scale.
+    scale = scorer.scale_for(rows[0][figure], report.warn) if len(rows) > 1 else scorer.scale or Scale()
     scores = [
-        Score(model.path, at, row, figure, loss, model is models[0])
-        for model, row, loss in zip(models, rows, _losses(context, scorer, rows, figure))
+        Score(model.path, at, "", row, figure, loss, model is models[0])
+        for model, row, loss in zip(models, rows, _losses(context, scale, rows, figure))
     ]
     for model, each in zip(models, scores):
-        entry = {"file": str(model.path), "figures": each.figures, "drop_points": each.loss.points}
         error = scorer.errors.get(model.path)
         if error and not each.is_first:
             report.say(f"{each.name} against {models[0].path.name}: {error}")
         context.result.setdefault("models", []).append(
-            {**entry, **({"at": at} if at else {}), **({"output_error": error.as_dict()} if error else {})}
+            {**each.as_dict(), **({"output_error": error.as_dict()} if error else {})}
         )
     return scores
 
 
-def _losses(context: Context, scorer: Scorer, rows: list[dict[str, float]], figure: str) -> list[Loss]:
-    """Returns each model's loss against the first. A single model needs no scale."""
+def _losses(context: Context, scale: Scale, rows: list[dict[str, float]], figure: str) -> list[Loss]:
+    """Returns each model's loss against the first."""
     golden = rows[0][figure]
-    scale = scorer.scale_for(golden, context.report.warn) if len(rows) > 1 else scorer.scale or Scale()
     context.result["scale"] = {"figure": figure, "full": abs(golden) if scale.full is None else scale.full}
     return [scale.loss(golden, row.get(figure, float("nan"))) for row in rows]
 

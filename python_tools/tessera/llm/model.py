@@ -15,6 +15,7 @@ from .batch import Batch
 from .caches import Caches
 from .chat import Message, render
 from .constraint import Constraint, Grammar
+from .likelihood import log_likelihoods
 from .sampling import Sampler, Sampling
 from .speculation import Drafter, DraftModel, PromptLookup
 from .tokenizer import Tokenizer, make_tokenizer
@@ -112,6 +113,17 @@ class LanguageModel:
         self._caches.cut(0, same)
         return self.feed(tokens[same:])[-1], same
 
+    def log_likelihoods(self, tokens: Sequence[int], first: int = 1) -> np.ndarray:
+        """Returns the natural logarithms of the probabilities of tokens[first:], each given all tokens before it. The
+        caches hold `tokens` without the last one afterwards. Slow for models that return the logits of one token in a
+        run."""
+        return log_likelihoods(self._caches, tokens, first)
+
+    @property
+    def returns_several(self) -> bool:
+        """True if a run can return the logits of several tokens."""
+        return self._caches.returns_several
+
     def batch(self) -> Batch:
         """Returns an object that generates several sequences together."""
         return Batch(self._caches, self._ends())
@@ -122,7 +134,7 @@ class LanguageModel:
 
     def drafter(self, draft: LanguageModel | None = None) -> Drafter:
         """Returns an object that guesses the next tokens: from the text itself, or by a smaller model."""
-        if not self._caches.returns_several:
+        if not self.returns_several:
             raise TesseraError(
                 "the model returns the logits of one token in a run, so guesses cannot be checked together",
                 hint="compile it with --sequences 1, or an .onnx file with --all_logits",

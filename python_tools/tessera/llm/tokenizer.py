@@ -77,8 +77,7 @@ class Tokenizer:
         self.bos = self._special(language, "bos_token_id")
         self.eos = self._special(language, "eos_token_id")
         self._adds_bos = bool(get(_PREFIX + "add_bos_token", self.adds_bos_by_default()))
-        whole = [t for t, kind in zip(self.tokens, self._types) if kind in (_CONTROL, _USER) and t]
-        self._parts = re.compile("|".join(map(re.escape, sorted(whole, key=len, reverse=True))) or r"(?!)")
+        self._special_parts, self._user_parts = self._whole(_CONTROL, _USER), self._whole(_USER)
         ends = [self.eos, self._special(language, "eot_token_id"), self._special(language, "eom_token_id")]
         ends += [self.ids.get(t) for t in ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|endoftext|>")]
         self.ends = {token for token in ends if token is not None}
@@ -88,20 +87,31 @@ class Tokenizer:
         number = language.get(_PREFIX + key)
         return int(number) if isinstance(number, int) and 0 <= number < len(self.tokens) else None
 
+    def _whole(self, *kinds: int) -> re.Pattern[str]:
+        """Returns a pattern that finds the tokens of some kinds in a text."""
+        whole = [t for t, kind in zip(self.tokens, self._types) if kind in kinds and t]
+        return re.compile("|".join(map(re.escape, sorted(whole, key=len, reverse=True))) or r"(?!)")
+
     def adds_bos_by_default(self) -> bool:
         return False
 
-    def encode(self, text: str) -> list[int]:
-        """Returns the tokens of a text, in which special tokens such as <|im_start|> count as such."""
-        found = [self.bos] if self._adds_bos and self.bos is not None else []
+    @property
+    def first(self) -> int | None:
+        """The token that encode() puts before a text, if any."""
+        return self.bos if self._adds_bos else None
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """Returns the tokens of a text. special: control tokens such as <|im_start|> count as such, else as plain
+        text."""
+        found = [] if self.first is None else [self.first]
         position = 0
-        for match in self._parts.finditer(text):
+        for match in (self._special_parts if special else self._user_parts).finditer(text):
             found += self.encode_part(text[position : match.start()], position == 0)
             found.append(self.ids[match[0]])
             position = match.end()
         found += self.encode_part(text[position:], position == 0)
         # A template writes the token for the beginning itself.
-        return found[1:] if self._adds_bos and found[:2] == [self.bos, self.bos] else found
+        return found[1:] if self.first is not None and found[:2] == [self.first] * 2 else found
 
     def encode_part(self, text: str, is_first: bool) -> list[int]:
         raise NotImplementedError
@@ -274,8 +284,8 @@ class UnigramTokenizer(Tokenizer):
         self._longest = max(map(len, self.tokens))
         self._lowest = min(self._scores) - self._PENALTY
 
-    def encode(self, text: str) -> list[int]:
-        return super().encode(text) + ([] if self.eos is None else [self.eos])
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        return super().encode(text, special) + ([] if self.eos is None else [self.eos])
 
     def encode_part(self, text: str, is_first: bool) -> list[int]:
         words = unicodedata.normalize("NFKC", text).split()

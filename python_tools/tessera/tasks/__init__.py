@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Mapping, Protocol, Sequence
+from typing import Any, Mapping, Protocol, Sequence
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Task:
     scale: Scale = Scale()
     warns: bool = False
 
-    def score(self, model: Model, data: Path, **more: object) -> dict[str, float]:
+    def score(self, model: Any, data: Path, **more: object) -> dict[str, float]:
         return importlib.import_module(f".{self.module}", __name__).score(model, data, **more)
 
 
@@ -65,6 +65,13 @@ TASKS = {
     "language": Task("language", "folder with *.txt and a llama2.c tokenizer *.bin", "ppl", Scale(None, True)),
     "tracking": Task("tracking", "folder with pairs.csv (template, search, ..., w, h)", "hit"),
 }
+LANGUAGE_TASKS = {
+    "perplexity": Task("perplexity", "text file in UTF-8; --context tokens are a window", "ppl", Scale(None, True)),
+    "multiple_choice": Task(
+        "multiple_choice", ".jsonl file; each line has a question, a list of choices, and the answer's index", "acc"
+    ),
+}
+"""Tasks for models of tessera llm, whose score takes a tessera.llm.LanguageModel."""
 
 
 def only_input(model: Model, task: str) -> InputSpec:
