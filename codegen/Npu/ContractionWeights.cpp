@@ -21,6 +21,9 @@ Type elementOf(Value value) {
 } // namespace
 
 llvm::Error checkContraction(Value x, Value w, const Chip &chip) {
+  if (elementOf(x) == Type::i32 || elementOf(w) == Type::i32) {
+    return reject("multiplies integers of 32 bits, which the chip's matrix unit does not support");
+  }
   bool sumsFloats = bmodel::npu::isFloat(elementOf(x));
   if (!sumsFloats && bmodel::npu::isFloat(elementOf(w))) {
     return reject("multiplies integers by floats, which is not supported yet");

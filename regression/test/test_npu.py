@@ -400,3 +400,26 @@ def test_parts_of_a_concatenation_begin_in_other_lanes(tmp_path: Path, chip: str
     check(
         run_tool("model_deploy", "--mlir", top, "--chip", chip, "--quantize", "BF16", "--model", tmp_path / "m.bmodel")
     )
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_products_of_32_bits_run_on_the_host(chip: str, tmp_path: Path) -> None:
+    """The matrix unit cannot multiply integers of 32 bits."""
+    top, compiled = tmp_path / "m_top.mlir", tmp_path / "m.bmodel"
+    top.write_text(
+        """module attributes {top.model_name = "m"} {
+  func.func @main(%x: tensor<1x2x5x5xi32> {top.name = "x"}) -> (tensor<1x3x3x3xi32> {top.name = "y"}) {
+    %w = top.constant dense<300> : tensor<3x2x3x3xi32> : tensor<3x2x3x3xi32>
+    %y = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>,
+        top.outputs = ["y"]} : (tensor<1x2x5x5xi32>, tensor<3x2x3x3xi32>) -> tensor<1x3x3x3xi32>
+    return %y : tensor<1x3x3x3xi32>
+  }
+}
+"""
+    )
+    check(run_tool("model_deploy", "--mlir", top, "--chip", chip, "--model", compiled))
+    given = np.random.default_rng(3).integers(-1000, 1000, (1, 2, 5, 5), np.int32)
+    np.savez(tmp_path / "in.npz", x=given)
+    check(run_tool("model_runner", "--model", compiled, "--input", tmp_path / "in.npz", "--output", tmp_path / "y.npz"))
+    sums = np.lib.stride_tricks.sliding_window_view(given[0].sum(0), (3, 3)).sum((2, 3)) * 300
+    assert np.array_equal(np.load(tmp_path / "y.npz")["y"][0], np.broadcast_to(sums, (3, 3, 3)))
