@@ -4,6 +4,7 @@
 #include "top_dialect/IR/TopBlockOps.h"
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopCustomOps.h"
+#include "top_dialect/IR/TopFixedPointOps.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -17,5 +18,5 @@ void tessera::top::TopDialect::registerConstOps() {
 #define GET_OP_LIST
 #include "top_dialect/IR/TopConstOps.cpp.inc"
       >();
-  addOperations<BlockMatMulOp, CustomOp>(); // families of one op
+  addOperations<BlockMatMulOp, CustomOp, RequantizeOp>(); // families of one op
 }

@@ -6,11 +6,12 @@
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "top_dialect/IR/FixedPoint.h"
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using bmodel::numerics::FixedFactor;
+using tessera::top::detail::Long;
 
 namespace tessera::device {
 
@@ -60,51 +61,6 @@ SmallVector<Value> ContractionForm::operands(Lowering &lower, ArrayRef<int64_t> 
   return {lower.constant(mantissas, i32, dims, "mantissas"), lower.constant(shifts, i32, dims, "shifts")};
 }
 
-namespace {
-/// Helpers for formulas on an i64 scalar.
-struct Long {
-  OpBuilder *builder;
-  Location loc;
-  Value value;
-
-  Long lit(int64_t number) const {
-    return {builder, loc, arith::ConstantOp::create(*builder, loc, builder->getI64IntegerAttr(number))};
-  }
-  template <typename Op>
-  Long make(Long other) const {
-    return {builder, loc, Op::create(*builder, loc, value, other.value)};
-  }
-  Long operator+(Long other) const { return make<arith::AddIOp>(other); }
-  Long operator-(Long other) const { return make<arith::SubIOp>(other); }
-  Long operator*(Long other) const { return make<arith::MulIOp>(other); }
-  Long operator&(Long other) const { return make<arith::AndIOp>(other); }
-  Long operator<<(Long other) const { return make<arith::ShLIOp>(other); }
-  Long operator>>(Long other) const { return make<arith::ShRSIOp>(other); }
-  Long clamp(int64_t low, int64_t high) const { return make<arith::MaxSIOp>(lit(low)).make<arith::MinSIOp>(lit(high)); }
-  Long isGreater(Long other) const {
-    Value greater = arith::CmpIOp::create(*builder, loc, arith::CmpIPredicate::sgt, value, other.value);
-    return {builder, loc, arith::ExtUIOp::create(*builder, loc, builder->getI64Type(), greater)};
-  }
-  static Long extend(OpBuilder &builder, Location loc, Value narrow) {
-    return {&builder, loc, arith::ExtSIOp::create(builder, loc, builder.getI64Type(), narrow)};
-  }
-};
-} // namespace
-
-/// Emit numerics::requantiseFixed() and requantiseTflite() without zero point and bounds.
-static Long emitFixed(Long sum, Long mantissa, Long shift) {
-  return (sum * mantissa + (sum.lit(1) << (shift - sum.lit(1)))) >> shift;
-}
-
-static Long emitTflite(Long sum, Long mantissa, Long shift) {
-  Long zero = sum.lit(0), one = sum.lit(1), rest = shift - sum.lit(31);
-  Long right = rest.make<arith::MaxSIOp>(zero), left = (zero - rest).make<arith::MaxSIOp>(zero);
-  Long shifted = (sum << left).clamp(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
-  Long rounded = (shifted * mantissa + sum.lit(int64_t(1) << 30)) >> sum.lit(31);
-  Long mask = (one << right) - one, threshold = (mask >> one) + zero.isGreater(rounded);
-  return (rounded >> right) + (rounded & mask).isGreater(threshold);
-}
-
 Value ContractionForm::emit(OpBuilder &builder, Location loc, Value sum, ValueRange operands) const {
   if (inIntegers()) {
     return emitInIntegers(builder, loc, sum, operands);
@@ -137,7 +93,7 @@ Value ContractionForm::emitInIntegers(OpBuilder &builder, Location loc, Value su
     mantissa = Long::extend(builder, loc, operands[0]), shift = Long::extend(builder, loc, operands[1]);
   }
   Long result =
-      requantisation == Requantisation::Fixed ? emitFixed(wide, mantissa, shift) : emitTflite(wide, mantissa, shift);
+      requantisation == Requantisation::Fixed ? scaleOnce(wide, mantissa, shift) : scaleTwice(wide, mantissa, shift);
   if (zero != 0) {
     result = result + wide.lit(static_cast<int64_t>(zero));
   }

@@ -114,20 +114,25 @@ bool bytesFit(const WidenedBytes &x, int64_t steps) {
   return steps <= std::numeric_limits<int32_t>::max() / (largest * 128);
 }
 
+/// Returns true for a constant, and if there is no bias.
+bool isConstantBias(Value bias) { return !bias || top::getConstantData(bias); }
+
 /// Terms that the epilogue of a contraction adds to its sum.
 class Corrections {
 public:
   Corrections(Lowering &lower, const WidenedBytes &x, const ShiftedWeights &w, Dims channelDims)
       : lower(lower), x(x), w(w), channelDims(std::move(channelDims)) {}
 
-  /// Returns the bias -z (sum w + K c) for a constant z, or null if it is 0.
-  Value bias() {
-    if (x.zero || x.constant == 0) {
+  /// Returns |given|, a constant bias or null, plus -z (sum w + K c) for a constant z; null if the sum is 0.
+  Value bias(Value given) {
+    std::optional<SmallVector<double>> added = given ? top::getConstantDoubles(given) : std::nullopt;
+    if (!added && (x.zero || x.constant == 0)) {
       return {};
     }
     SmallVector<double> values;
-    for (auto [sum, shift] : llvm::zip_equal(w.sums, w.shifts)) {
-      values.push_back(wrapped(-static_cast<double>(x.constant) * (sum + static_cast<double>(w.steps) * shift)));
+    for (auto [c, sum, shift] : llvm::enumerate(w.sums, w.shifts)) {
+      double correction = x.zero ? 0 : -static_cast<double>(x.constant) * (sum + static_cast<double>(w.steps) * shift);
+      values.push_back(wrapped(correction + (added ? (*added)[c] : 0)));
     }
     return constant(values, {static_cast<int64_t>(values.size())});
   }
@@ -202,7 +207,7 @@ void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
   const int64_t columns = bDims[bDims.size() - (op.getTransB() ? 2 : 1)];
   const int64_t depth = bDims[bDims.size() - (op.getTransB() ? 1 : 2)];
   bool oneMatrix = llvm::all_of(bDims.drop_back(2), [](int64_t dim) { return dim == 1; });
-  if (!x || !oneMatrix || op.getBias() || op.getRelu() || !bytesFit(*x, depth)) {
+  if (!x || !oneMatrix || !isConstantBias(op.getBias()) || op.getRelu() || !bytesFit(*x, depth)) {
     return;
   }
   bool transB = op.getTransB();
@@ -225,7 +230,7 @@ void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
     rows.back() = 1;
     return lower.reshape(sums, rows);
   });
-  Value bias = corrections.bias();
+  Value bias = corrections.bias(op.getBias());
   auto matmul = MatMulOp::create(rewriter, lower.loc, Lowering::type(op.getY()), x->bytes,
                                  makeWeights(lower, bDims, *w), bias, extras, Value(), op.getTransA(), op.getTransB(),
                                  /*packing=*/PackingInterface(), IntegerAttr());
@@ -272,7 +277,7 @@ void lowerConv(PatternRewriter &rewriter, top::ConvOp op) {
   }
   ArrayRef<int64_t> wDims = Lowering::dims(op.getW());
   int64_t channels = wDims[0], steps = channels ? numElements(op.getW()) / channels : 0;
-  if (!x || wDims.size() < 4 || op.getBias() || op.getRelu() || !bytesFit(*x, steps)) {
+  if (!x || wDims.size() < 4 || !isConstantBias(op.getBias()) || op.getRelu() || !bytesFit(*x, steps)) {
     return;
   }
   std::optional<ShiftedWeights> w = matchWeights(op.getW(), channels, [&](int64_t i) { return i / steps; });
@@ -308,7 +313,7 @@ void lowerConv(PatternRewriter &rewriter, top::ConvOp op) {
     lower.setEpilogue(sums, nullptr);
     return sums.getY();
   });
-  Value bias = corrections.bias();
+  Value bias = corrections.bias(op.getBias());
   finish(lower, convolve(makeWeights(lower, wDims, *w), bias, extras));
 }
 

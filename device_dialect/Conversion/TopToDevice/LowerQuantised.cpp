@@ -3,6 +3,7 @@
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "device_dialect/IR/Exact.h"
 #include "top_dialect/IR/TopConvOps.h"
+#include "top_dialect/IR/TopFixedPointOps.h"
 #include "top_dialect/IR/TopReduceOps.h"
 #include "top_dialect/IR/TopShapeOps.h"
 #include "top_dialect/Reference/Evaluator.h"
@@ -68,8 +69,8 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
   function->walk([&](Operation *op) {
     auto dequantize = dyn_cast<top::DequantizeOp>(op);
     auto cast = dyn_cast<top::CastOp>(op);
-    integers |=
-        isa<top::QuantizeOp>(op) || isIntegerContraction(op) || (dequantize && !top::isConstant(dequantize.getX()));
+    integers |= isa<top::QuantizeOp, top::RequantizeOp>(op) || isIntegerContraction(op) ||
+                (dequantize && !top::isConstant(dequantize.getX()));
     stored |= dequantize || isWidening(cast) || isRounding(cast);
   });
   if (!integers && !stored) {

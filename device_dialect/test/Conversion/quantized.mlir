@@ -325,3 +325,20 @@ func.func @narrow(%x: tensor<1x2x4x4xbf16>) -> tensor<1x2x2x2xf32> {
   %y = top.softmax %f {axis = 1 : i64} : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
   return %y : tensor<1x2x2x2xf32>
 }
+
+// -----
+
+// The bias of a convolution of bytes joins the correction for the zero point: 10 - 5 * 3 and 20 + 5 * 2.
+// CHECK-LABEL: @integer_bias
+// CHECK-DAG: top.constant dense<[-5, 30]> : tensor<2xi32>
+// CHECK: device.conv
+// CHECK: (tensor<1x1x2x2xui8>, tensor<2x1x1x1xi8>, tensor<2xi32>) -> tensor<1x2x2x2xi32>
+func.func @integer_bias(%x: tensor<1x1x2x2xui8>) -> tensor<1x2x2x2xi32> {
+  %w = top.constant dense<[[[[3]]], [[[-2]]]]> : tensor<2x1x1x1xi32> : tensor<2x1x1x1xi32>
+  %b = top.constant dense<[10, 20]> : tensor<2xi32> : tensor<2xi32>
+  %z = top.constant dense<5> : tensor<i32> : tensor<i32>
+  %i = top.cast %x {to = i32} : (tensor<1x1x2x2xui8>) -> tensor<1x1x2x2xi32>
+  %c = top.sub %i, %z : (tensor<1x1x2x2xi32>, tensor<i32>) -> tensor<1x1x2x2xi32>
+  %y = top.conv %c, %w, %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x1x2x2xi32>, tensor<2x1x1x1xi32>, tensor<2xi32>) -> tensor<1x2x2x2xi32>
+  return %y : tensor<1x2x2x2xi32>
+}

@@ -57,3 +57,24 @@ func.func @dequantize_i32() -> (tensor<2xf32>, tensor<2xf32>) {
   %e0 = top.constant dense<[16777216.0, 16777220.0]> : tensor<2xf32> : tensor<2xf32>
   return %y, %e0 : tensor<2xf32>, tensor<2xf32>
 }
+
+// An i32 is rounded twice: -22510 * 0.96 = -21632 (rounded), and -21632 / 256 = -84.5 gives -85, although the exact
+// quotient is -84.4993. Halves of the second rounding go away from zero. A shift of 29 multiplies by 2 and saturates.
+func.func @requantize_rounds_twice() -> (tensor<6xi8>, tensor<6xi8>) {
+  %x = top.constant dense<[-22510, 22510, 3, -3, 1000000, -1000000]> : tensor<6xi32> : tensor<6xi32>
+  %m = top.constant dense<[2063699862, 2063699862, 1073741824, 1073741824, 1073741824, 1073741824]> : tensor<6xi32> : tensor<6xi32>
+  %s = top.constant dense<[39, 39, 31, 31, 29, 29]> : tensor<6xi32> : tensor<6xi32>
+  %y = top.requantize %x, %m, %s {zero = 1 : i64, low = -100 : i64, high = 90 : i64, to = i8} : (tensor<6xi32>, tensor<6xi32>, tensor<6xi32>) -> tensor<6xi8>
+  %e0 = top.constant dense<[-84, 86, 3, 0, 90, -100]> : tensor<6xi8> : tensor<6xi8>
+  return %y, %e0 : tensor<6xi8>, tensor<6xi8>
+}
+
+// An i64 is rounded once, with halves upwards.
+func.func @requantize_rounds_once() -> (tensor<2x2xui8>, tensor<2x2xui8>) {
+  %x = top.constant dense<[[-22510, 3], [-3, 4294967296]]> : tensor<2x2xi64> : tensor<2x2xi64>
+  %m = top.constant dense<[[2063699862], [1073741824]]> : tensor<2x1xi32> : tensor<2x1xi32>
+  %s = top.constant dense<[[39], [31]]> : tensor<2x1xi32> : tensor<2x1xi32>
+  %y = top.requantize %x, %m, %s {zero = 100 : i64, low = 0 : i64, high = 255 : i64, to = ui8} : (tensor<2x2xi64>, tensor<2x1xi32>, tensor<2x1xi32>) -> tensor<2x2xui8>
+  %e0 = top.constant dense<[[16, 100], [99, 255]]> : tensor<2x2xui8> : tensor<2x2xui8>
+  return %y, %e0 : tensor<2x2xui8>, tensor<2x2xui8>
+}
