@@ -205,6 +205,19 @@ def random_inputs(
     return arrays
 
 
+def random_codes(specs: Sequence[InputSpec], seed: int = RANDOM_SEED) -> dict[str, np.ndarray]:
+    """Returns seeded integers over the whole range for inputs of 8 or 16 bits that are not indices or divisors: in a
+    quantised model they stand for real numbers."""
+    generator = np.random.default_rng(seed)
+    arrays = {}
+    for spec in specs:
+        is_index = spec.uses is not None and (spec.uses.index_below is not None or spec.uses.divides)
+        if spec.dtype in ("int8", "uint8", "int16") and not is_index:
+            info = np.iinfo(spec.dtype)
+            arrays[spec.name] = generator.integers(info.min, info.max, spec.shape, spec.dtype, endpoint=True)
+    return arrays
+
+
 def _random_integers(generator: np.random.Generator, spec: InputSpec) -> np.ndarray:
     drawn = generator.integers(0, 2, spec.shape)
     if spec.uses and spec.uses.divides:

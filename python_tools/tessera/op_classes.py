@@ -14,9 +14,9 @@ ROUNDED = frozenset(
     "cast dequantize shrink".split()
 )
 """Ops that round an exact result once or twice."""
-ROUNDING = frozenset("quantize round floor ceil cast".split())
+ROUNDING = frozenset("quantize requantize round floor ceil cast".split())
 """Ops whose results jump if an operand crosses a threshold."""
-INTEGERS = frozenset("and or xor not bit_shift mod".split())
+INTEGERS = frozenset("and or xor not bit_shift mod requantize".split())
 FUNCTIONS = frozenset(
     "pow rsqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid silu hard_swish mish "
     "softplus softsign gelu elu celu selu hard_sigmoid".split()

@@ -14,8 +14,12 @@ def is_tflite(path: str | Path) -> bool:
     return Path(path).suffix.lower() == ".tflite"
 
 
+_NARROW = (np.int8, np.uint8, np.int16)
+
+
 class TfliteModel:
-    """A .tflite file in ai-edge-litert. The kernels are those of the interpreter itself, without XNNPACK."""
+    """A .tflite file in ai-edge-litert. The kernels are those of the interpreter itself, without XNNPACK; for quantised
+    models they are the reference kernels, because each kernel rounds integers in its own way."""
 
     def __init__(self, path: str | Path) -> None:
         try:
@@ -23,9 +27,16 @@ class TfliteModel:
         except ImportError as error:
             raise Unreadable("LiteRT is not installed (pip install ai-edge-litert)") from error
         self.name = "LiteRT"
-        plain = interpreter.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        kinds = interpreter.OpResolverType
         try:
-            self._interpreter = interpreter.Interpreter(str(path), experimental_op_resolver_type=plain)
+            self._interpreter = interpreter.Interpreter(
+                str(path), experimental_op_resolver_type=kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+            )
+            self.rounds_activations = self._rounds_activations()
+            if self._quantised():
+                self._interpreter = interpreter.Interpreter(
+                    str(path), experimental_op_resolver_type=kinds.BUILTIN_REF, experimental_preserve_all_tensors=True
+                )
         except (ValueError, RuntimeError) as error:
             raise Unreadable(f"LiteRT cannot load the model: {reason_of(error)}") from error
         self._inputs = self._interpreter.get_input_details()
@@ -33,6 +44,23 @@ class TfliteModel:
         self.input_names: list[str] = [entry["name"] for entry in self._inputs]
         self.output_names: list[str] = [entry["name"] for entry in self._outputs]
         self.tensors = frozenset(self.output_names)
+
+    def _quantised(self) -> set[int]:
+        """Returns the tensors whose integers have a scale."""
+        return {
+            entry["index"]
+            for entry in self._interpreter.get_tensor_details()
+            if entry["dtype"] in _NARROW and len(entry["quantization_parameters"]["scales"])
+        }
+
+    def _rounds_activations(self) -> bool:
+        """Returns true if LiteRT rounds floats to 8 bits to multiply them by quantised weights; Tessera does not."""
+        quantised = self._quantised()
+        floats = {entry["index"] for entry in self._interpreter.get_tensor_details() if entry["dtype"] == np.float32}
+        return any(
+            floats & set(op["inputs"]) and quantised & set(op["inputs"]) and floats & set(op["outputs"])
+            for op in self._interpreter._get_ops_details()
+        )
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the outputs by name."""

@@ -277,6 +277,8 @@ def _check(
             step.note = args.test_input
         else:
             arrays = inputs.random_inputs(model.inputs)
+            if tflite_runner.is_tflite(args.model_def):
+                arrays |= inputs.random_codes(model.inputs)
             step.note = f"random, seed {inputs.RANDOM_SEED}"
         input_file = args.test_input
         if input_file is None or not input_file.endswith(".npz"):

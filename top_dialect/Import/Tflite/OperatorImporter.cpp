@@ -6,6 +6,7 @@
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Import/Tflite/Quantisation.h"
 #include "top_dialect/Reference/Evaluator.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -25,6 +26,8 @@ static std::string describe(const OperatorImporter &n) {
 
 void OperatorImporter::fail(const llvm::Twine &message) { b.fail(describe(*this) + message); }
 
+void OperatorImporter::fail(llvm::Error cause) { b.fail(prefixed(std::move(cause), describe(*this))); }
+
 void OperatorImporter::unsupported(const llvm::Twine &message) { b.fail(top::unsupported(describe(*this) + message)); }
 
 Value OperatorImporter::input(unsigned i) {
@@ -35,7 +38,31 @@ Value OperatorImporter::input(unsigned i) {
   if (!failed() && !value) {
     fail("no operator before it computes '" + tensorName(file, op.inputs()->Get(i)) + "'");
   }
+  if (value && dequantises && isQuantised(file.tensor(op.inputs()->Get(i)))) {
+    return dequantise(value, i);
+  }
   return value ? value : b.scalar(b.f32(), 0);
+}
+
+Value OperatorImporter::dequantise(Value x, unsigned i) {
+  auto found = quantisationOf(file.tensor(op.inputs()->Get(i)));
+  if (!found) {
+    fail(prefixed(found.takeError(), "'" + tensorName(file, op.inputs()->Get(i)) + "': "));
+    return x;
+  }
+  Ints dims;
+  if (found->isPerChannel()) {
+    dims.assign(rank(x), 1);
+    dims[found->axis] = int64_t(found->scales.size());
+  }
+  auto type = llvm::cast<mlir::RankedTensorType>(x.getType());
+  HostTensor zeros(type.getElementType(), dims);
+  size_t bytes = zeros.getBytes().size() / found->zeros.size();
+  for (auto [at, zero] : llvm::enumerate(found->zeros)) {
+    std::memcpy(zeros.getBytes().data() + at * bytes, &zero, bytes);
+  }
+  Value zero = b.constant(zeros.getType(), std::vector<char>(zeros.getBytes().begin(), zeros.getBytes().end()), "zero");
+  return create<DequantizeOp>(x, b.constant(dims, found->scales, "scale"), zero, 0);
 }
 
 llvm::SmallVector<Value> OperatorImporter::inputs() {

@@ -18,8 +18,8 @@ using Ints = llvm::SmallVector<int64_t>;
 class OperatorImporter {
 public:
   OperatorImporter(GraphBuilder &builder, const TfliteFile &file, const tflite::Operator &op,
-                   llvm::DenseMap<int32_t, Value> &values)
-      : b(builder), file(file), op(op), values(values) {}
+                   llvm::DenseMap<int32_t, Value> &values, bool dequantises = false)
+      : b(builder), file(file), op(op), values(values), dequantises(dequantises) {}
 
   GraphBuilder &b;
   const TfliteFile &file;
@@ -28,6 +28,7 @@ public:
   //--- errors ---
   bool failed() const { return b.hasFailed(); }
   void fail(const llvm::Twine &message);
+  void fail(llvm::Error cause);
   /// Records an error about a valid model that Tessera does not support.
   void unsupported(const llvm::Twine &message);
 
@@ -38,6 +39,8 @@ public:
   /// Returns the i-th input. It is an error if it is absent.
   Value input(unsigned i);
   Value optionalInput(unsigned i) { return hasInput(i) ? input(i) : Value(); }
+  /// Returns |x|, the i-th input, whose integers are quantised, as f32.
+  Value dequantise(Value x, unsigned i);
   llvm::SmallVector<Value> inputs();
   /// Returns the constant input |i| as integers. The error for other inputs uses |what| to name the input's purpose.
   Ints constantInts(unsigned i, llvm::StringRef what);
@@ -96,6 +99,7 @@ private:
   }
 
   llvm::DenseMap<int32_t, Value> &values;
+  bool dequantises; ///< input() returns quantised weights as f32
 };
 
 using Handler = void (*)(OperatorImporter &n);
@@ -113,8 +117,12 @@ llvm::ArrayRef<HandlerEntry> elementwiseHandlers();
 llvm::ArrayRef<HandlerEntry> shapeHandlers();
 llvm::ArrayRef<HandlerEntry> indexHandlers();
 llvm::ArrayRef<HandlerEntry> reductionHandlers();
+/// Returns input 0 padded by input 1 with |value|.
+Value padded(OperatorImporter &n, double value);
 /// Decodes a sparse constant.
 void densify(OperatorImporter &n);
+/// Handles the custom operator TFLite_Detection_PostProcess.
+void detectionPostProcess(OperatorImporter &n);
 
 } // namespace tessera::top::tflite_import
 

@@ -145,7 +145,6 @@ Ints padsInput(OperatorImporter &n, Value x) {
 }
 
 void pad(OperatorImporter &n) {
-  Value x = n.input(0);
   double value = 0;
   if (n.hasInput(2)) {
     auto given = getConstantDoubles(n.input(2));
@@ -154,8 +153,7 @@ void pad(OperatorImporter &n) {
     }
     value = given->front();
   }
-  Ints pads = padsInput(n, x);
-  n.setOutput(0, n.create<PadOp>(x, pads, PadMode::constant, llvm::APFloat(value)));
+  n.setOutput(0, padded(n, value));
 }
 
 void mirrorPad(OperatorImporter &n) {
@@ -244,6 +242,11 @@ void resizeNearest(OperatorImporter &n) {
 }
 
 } // namespace
+
+Value padded(OperatorImporter &n, double value) {
+  Value x = n.input(0);
+  return n.create<PadOp>(x, padsInput(n, x), PadMode::constant, llvm::APFloat(value));
+}
 
 llvm::ArrayRef<HandlerEntry> shapeHandlers() {
   using Code = tflite::BuiltinOperator;

@@ -113,10 +113,14 @@ tflite::BuiltinOperator TfliteFile::code(const tflite::Operator &op) const {
   return std::max(entry.builtin_code(), tflite::BuiltinOperator(entry.deprecated_builtin_code()));
 }
 
+std::string TfliteFile::customName(const tflite::Operator &op) const {
+  const flatbuffers::String *custom = codeOf(op).custom_code();
+  return code(op) == tflite::BuiltinOperator::CUSTOM && custom ? custom->str() : "";
+}
+
 std::string TfliteFile::operatorName(const tflite::Operator &op) const {
   if (code(op) == tflite::BuiltinOperator::CUSTOM) {
-    const flatbuffers::String *custom = codeOf(op).custom_code();
-    return "custom operator '" + (custom ? custom->str() : "") + "'";
+    return "custom operator '" + customName(op) + "'";
   }
   std::string name = tflite::EnumNameBuiltinOperator(code(op));
   return name.empty() ? "operator " + std::to_string(int32_t(code(op))) : name;

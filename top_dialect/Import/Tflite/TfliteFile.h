@@ -24,6 +24,8 @@ public:
   const tflite::SubGraph &graph() const { return *model->subgraphs()->Get(0); }
   const tflite::Tensor &tensor(int32_t index) const { return *graph().tensors()->Get(index); }
   tflite::BuiltinOperator code(const tflite::Operator &op) const;
+  /// Returns the name of a custom operator, or "".
+  std::string customName(const tflite::Operator &op) const;
   /// Returns the name of an operator as the format spells it, e.g. "CONV_2D" or "custom operator 'Name'".
   std::string operatorName(const tflite::Operator &op) const;
   /// Returns the bytes that the file stores for |tensor|, which are empty unless it is a constant.

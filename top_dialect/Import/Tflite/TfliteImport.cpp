@@ -5,7 +5,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/Unsupported.h"
-#include "top_dialect/Import/Tflite/OperatorImporter.h"
+#include "top_dialect/Import/Tflite/QuantisedImporter.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -37,16 +37,41 @@ public:
   }
 
 private:
+  /// How an operator is imported.
+  struct Route {
+    Handler handler = nullptr;
+    bool dequantises = false; ///< weights are quantised, activations are floats
+  };
+
+  Route routeOf(const tflite::Operator &op) const {
+    tflite::BuiltinOperator code = file.code(op);
+    if (code == tflite::BuiltinOperator::CUSTOM) {
+      bool isDetection = file.customName(op) == "TFLite_Detection_PostProcess";
+      return isDetection ? Route{detectionPostProcess, true} : Route{};
+    }
+    auto anyOf = [&](const flatbuffers::Vector<int32_t> &list, auto &&check) {
+      return llvm::any_of(list, [&](int32_t index) { return index >= 0 && check(file.tensor(index)); });
+    };
+    auto isFloat = [](const tflite::Tensor &tensor) { return tensor.type() == tflite::TensorType::FLOAT32; };
+    bool quantised = anyOf(*op.inputs(), isQuantised) || anyOf(*op.outputs(), isQuantised);
+    if (takesQuantisedWeights(code)) {
+      // These operators have no meaning for integers without a quantisation.
+      bool floats = anyOf(*op.outputs(), isFloat);
+      return {floats ? findHandler(code) : findQuantisedHandler(code), floats && quantised};
+    }
+    return {quantised ? findQuantisedHandler(code) : findHandler(code)};
+  }
+
   /// Returns what is not supported about |op|, or "".
   std::string describeUnsupported(const tflite::Operator &op) const {
     std::string name = file.operatorName(op);
-    bool isKnown = file.code(op) != tflite::BuiltinOperator::CUSTOM && findHandler(file.code(op));
     // Fields 9 to 12 of an operator are large custom options and the options of StableHLO operators.
     constexpr unsigned kNewOptions[] = {9, 10, 11, 12};
     bool hasNewOptions = llvm::any_of(kNewOptions, [&](unsigned field) {
       return reinterpret_cast<const flatbuffers::Table &>(op).GetOptionalFieldOffset(4 + 2 * field) != 0;
     });
-    if (!isKnown || hasNewOptions || (op.custom_options() && op.custom_options()->size())) {
+    bool isCustom = file.code(op) == tflite::BuiltinOperator::CUSTOM;
+    if (hasNewOptions || (isCustom ? !routeOf(op).handler : op.custom_options() && op.custom_options()->size())) {
       return name;
     }
     for (const auto *list : {op.inputs(), op.outputs()}) {
@@ -56,20 +81,13 @@ private:
         }
       }
     }
-    return "";
+    return routeOf(op).handler ? "" : findHandler(file.code(op)) ? name + " with quantised operands" : name;
   }
 
   std::string describeUnsupported(int32_t index) const {
     const tflite::Tensor &tensor = file.tensor(index);
-    const auto *quantization = tensor.quantization();
-    mlir::Type type = elementType(tensor.type(), context());
-    if (!type) {
+    if (!elementType(tensor.type(), context())) {
       return std::string("type ") + tflite::EnumNameTensorType(tensor.type());
-    }
-    bool hasScale = quantization && ((quantization->scale() && quantization->scale()->size()) ||
-                                     quantization->details_type() != tflite::QuantizationDetails::NONE);
-    if (hasScale && llvm::isa<mlir::IntegerType>(type)) {
-      return "quantised operands";
     }
     return tensor.is_variable() ? "variables" : "";
   }
@@ -178,8 +196,9 @@ private:
       return;
     }
     b.setName(op.outputs()->size() ? tensorName(file, op.outputs()->Get(0)) : file.operatorName(op));
-    OperatorImporter n(b, file, op, values);
-    findHandler(file.code(op))(n);
+    Route route = routeOf(op);
+    OperatorImporter n(b, file, op, values, route.dequantises);
+    route.handler(n);
     for (int32_t index : *op.outputs()) {
       checkOutput(n, index);
     }
