@@ -26,7 +26,7 @@ bool isOfFloats(device::MatMulOp op) {
 }
 
 /// Returns true if the f32 or bf16 micro-kernel computes |op|. The order of its fused sums depends on the register
-/// tile, so exact functions do not use it. For bf16, q, k and v are multiplied in pairs.
+/// tile, so exact functions do not use it. If q is bf16, too, pairs are multiplied; otherwise k and v become f32.
 bool isMicro(device::AttentionOp op, const X86KernelBuilder &kb) {
   auto are = [](ValueRange values, auto isElement) {
     return llvm::all_of(values.getTypes(),
@@ -37,8 +37,10 @@ bool isMicro(device::AttentionOp op, const X86KernelBuilder &kb) {
   bool pairs = kb.x86.bf16 && isMultipleOf(Shape(op.getQ()).back(), 2) &&
                are(operands.take_front(3), [](Type element) { return element.isBF16(); }) &&
                are(operands.drop_front(3), isSingle);
-  return !kb.exact && !op.getViews() && op.getEpilogue().empty() && (pairs || are(operands, isSingle)) &&
-         are(op.getY(), isSingle);
+  auto isCached = [](Type element) { return element.isF32() || element.isBF16(); };
+  bool widens = are(operands.take_front(1), isSingle) && are(operands.slice(1, 2), isCached) &&
+                are(operands.drop_front(3), isSingle);
+  return !kb.exact && !op.getViews() && op.getEpilogue().empty() && (pairs || widens) && are(op.getY(), isSingle);
 }
 
 /// Returns true if the micro-kernel of integers computes |op|; the order of their sums does not matter.

@@ -3,9 +3,9 @@
 //
 // A launch tile is a range of rows of q with one k and v. It packs k transposed into panels and then iterates over its
 // rows, one register tile at a time: scores = q k^T, softmax without the final factor, y = scores v, and y times the
-// factor. Few rows over an open number of keys read k as it is. For bf16, an element of the packed matrices and of q is
-// a pair: two channels of q and k, two keys of v. The powers that softmax computes are rounded to bf16. With AMX, both
-// contractions multiply chunks of the same number of bytes of K, so the tiles are configured only once.
+// factor. Few rows over an open number of keys read k and v as they are. For bf16, an element of the packed matrices
+// and of q is a pair: two channels of q and k, two keys of v. The powers that softmax computes are rounded to bf16.
+// With AMX, both contractions multiply chunks of the same number of bytes of K, so the tiles are configured only once.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -50,7 +50,8 @@ public:
         mostKeysPadded(llvm::alignTo(maxOf(s.keys), panelBlocks * kBlock)),
         // With a stride of whole pages, all rows would share the same cache sets.
         scoreStride(llvm::alignTo(mostKeysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
-        rows(s, chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks)),
+        rows(s, chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks)), direct(s),
+        isDirect(FewQueries::canServe(s)), isNarrow(!pairs && !kb.operandType(1).getElementType().isF32()),
         tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();
@@ -63,9 +64,13 @@ private:
   void packKeys(Value from);
   void packValues(Value from);
   void packPairs(Value from);
+  void widen(Value from, Type element, int64_t length, int64_t stride);
   Value rowOfFeatures(Value from, Value key, int64_t first, Type type);
   void emitRows(Value first, Value count);
-  void emitFewRows(Value first, Value count);
+  void emitFewRows();
+  int64_t scoreRows() const {
+    return isDirect ? std::max(rows.mostRows(), direct.group() * FewQueries::kMostRows) : rows.mostRows();
+  }
   void multiply(Value a, int64_t aStride, Dim steps, Value b, int64_t bStride, int64_t blocks, Value c, int64_t cStride,
                 int64_t tailLanes, int64_t count);
   Value score(Value row, Value base, Value i, Value mask);
@@ -90,6 +95,9 @@ private:
   unsigned lanes;
   int64_t mostKeysPadded, scoreStride, featuresPadded;
   QueryTiles rows;
+  FewQueries direct;
+  bool isDirect; ///< few rows read k and v directly
+  bool isNarrow; ///< q is f32, k and v are not
   Region noEpilogue;
   TileFunctions tiles;
   // State of the current launch tile.
@@ -100,9 +108,12 @@ private:
 
 void MicroAttention::emit() {
   SmallVector<Dim> space = rows.space();
-  int64_t most = rows.mostRows();
-  bool packsValues = pairs || s.features != featuresPadded;
+  int64_t most = scoreRows();
+  bool packsValues = pairs || isNarrow || s.features != featuresPadded;
   int64_t keyFloats = mostKeysPadded * depth, valueFloats = packsValues ? maxOf(keySteps) * featuresPadded : 0;
+  if (isNarrow) { // k is widened there as well
+    valueFloats = std::max(valueFloats, maxOf(s.keys) * depth);
+  }
   kb.setScratchBytes(4 * (keyFloats + valueFloats + most * scoreStride + llvm::alignTo(most, kBlock)));
   packedKeys = kb.scratch();
   packed = floats(packedKeys, keyFloats);
@@ -118,20 +129,27 @@ void MicroAttention::emit() {
     values = matrix(2, s.v);
     result = floats(kb.result(), s.matrixBase(s.y, at));
     auto emitPart = [&] {
-      packKeys(matrix(1, s.k));
-      if (packsValues) {
-        pairs ? packPairs(values) : packValues(values);
-        values = packed;
+      if (isNarrow) {
+        widen(matrix(1, s.k), kb.operandType(1).getElementType(), s.depth, s.depth);
+        packKeys(packed);
+        widen(values, kb.operandType(2).getElementType(), s.features, featuresPadded);
+      } else {
+        packKeys(matrix(1, s.k));
+        packsValues ? pairs ? packPairs(values) : packValues(values) : void();
       }
+      values = packsValues ? packed : values;
       rows.forGroups(part, [&](Value first, Value count) { emitRows(first, count); });
     };
-    if (!FewQueries::canServe(s)) {
+    if (!isDirect) {
       emitPart();
     } else {
-      Value most = kb.constant(FewQueries::kMostRows), count = kb.index(s.queries);
-      kb.ifThen(kb.less(most, count), emitPart);
-      kb.ifThen(kb.less(count, kb.add(most, 1)),
-                [&] { rows.forGroups(part, [&](Value first, Value count) { emitFewRows(first, count); }); });
+      Value isMany = kb.less(kb.constant(FewQueries::kMostRows), kb.index(s.queries));
+      kb.ifThen(isMany, emitPart);
+      // The tile of the first head computes the whole group.
+      Value head = direct.group() > 1 ? at.back() : kb.constant(0),
+            isFirst = kb.less(kb.add(head, part), kb.constant(1));
+      kb.ifThen(kb.less(kb.index(s.queries), kb.constant(FewQueries::kMostRows + 1)),
+                [&] { kb.ifThen(isFirst, [&] { emitFewRows(); }); });
     }
     if (chunk) {
       emitTileRelease(kb);
@@ -170,6 +188,21 @@ void MicroAttention::packValues(Value from) {
         value = keepActive(kb, mask, value, kb.zero(block));
       }
       kb.store(value, packed, kb.add(kb.mul(key, featuresPadded), first));
+    }
+  });
+}
+
+/// Stores the keys' rows of |length| |element|s at |from| to packed as f32, |stride| apart, padded with zeros.
+void MicroAttention::widen(Value from, Type element, int64_t length, int64_t stride) {
+  auto block = VectorType::get({kBlock}, kb.b.getF32Type());
+  kb.forLoop(0, s.keys, 1, [&](Value key) {
+    for (int64_t first = 0; first < length; first += kBlock) {
+      int64_t count = std::min(kBlock, length - first);
+      Value mask = count < kBlock ? kb.maskBelow(kBlock, kb.constant(count)) : Value();
+      Value value = kb.loadElements(element, kBlock, from, kb.add(kb.mul(key, length), first), mask);
+      value = mask ? keepActive(kb, mask, value, kb.zero(block)) : value;
+      Value to = kb.add(kb.mul(key, stride), first);
+      stride % kBlock ? kb.storeElements(kb.b.getF32Type(), value, packed, to, mask) : kb.store(value, packed, to);
     }
   });
 }
@@ -250,16 +283,28 @@ void MicroAttention::emitRows(Value first, Value count) {
              [&](Value row) { scaleResult(floats(y, kb.mul(row, s.features)), floats(factors, row)); });
 }
 
-/// Emits a group of rows of a matrix that has few, from k and v as they are.
-void MicroAttention::emitFewRows(Value first, Value count) {
-  const FewQueries direct(s);
-  Value keys = matrix(1, s.k), none = kb.constant(0);
-  kb.forLoop(first, kb.add(first, count), 1, [&](Value row) {
-    Value to = floats(result, kb.mul(row, s.features));
-    direct.multiplyKeys(floats(query, kb.mul(row, s.depth)), keys, scores);
-    softmax(row, none, factors);
-    direct.multiplyValues(scores, values, to);
-    scaleResult(to, factors);
+/// Emits the few rows of a group of heads, from k and v as they are.
+void MicroAttention::emitFewRows() {
+  const int64_t group = direct.group();
+  Value count = kb.index(s.queries);
+  auto forRows = [&](function_ref<void(Value row, Value number)> body) {
+    kb.forLoop(kb.constant(0), count, 1, [&](Value row) {
+      kb.forLoop(kb.constant(0), kb.constant(group), 1, [&](Value head) {
+        const SmallVector<Value> first = at;
+        if (group > 1) {
+          at.back() = head;
+        }
+        body(row, kb.add(kb.mul(row, group), head));
+        at = first;
+      });
+    });
+  };
+  direct.multiplyKeys(query, count, matrix(1, s.k), scores, scoreStride);
+  forRows([&](Value row, Value number) { softmax(row, kb.mul(number, scoreStride), floats(factors, number)); });
+  direct.multiplyValues(scores, scoreStride, count, matrix(2, s.v), result);
+  forRows([&](Value row, Value number) {
+    Value to = kb.add(s.matrixBase(s.y, at), kb.mul(row, s.features));
+    scaleResult(floats(kb.result(), to), floats(factors, number));
   });
 }
 

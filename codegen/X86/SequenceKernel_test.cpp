@@ -40,6 +40,30 @@ TEST(Attention, FewRowsOfOpenKeys) {
   }
 }
 
+/// Tests groups of heads that share k and v of f32 or bf16, with sizes around vectors and blocks of keys, in place and
+/// not.
+TEST(Attention, SharedCaches) {
+  std::mt19937 random(7);
+  auto pick = [&](std::initializer_list<int64_t> from) { return from.begin()[random() % from.size()]; };
+  for (int i = 0; i < 16; ++i) {
+    const char *element = i % 2 ? "bf16" : "f32";
+    int64_t heads = pick({1, 2, 3}), group = 1 + int64_t(random() % 8), rows = pick({1, 1, 2, 3, 4, 5, 9}),
+            keys = pick({1, 2, 7, 8, 13, 31, 64, 67, 131}), e = pick({16, 32, 64, 80, 128, 20}),
+            f = pick({16, 48, 64, 128, 256, 8});
+    bool isMasked = random() % 2;
+    std::string q = tensor({heads, group, rows, e}), k = tensor({heads, 1, keys, e}, element),
+                v = tensor({heads, 1, keys, f}, element), y = tensor({heads, group, rows, f}),
+                m = isMasked ? ", " + tensor({heads, random() % 2 ? 1 : group, rows, keys}) : "",
+                text = formatv("(%q: {0}, %k: {1}, %v: {2}{3}) -> {4} {{ %y = device.attention %q, %k, %v{5} "
+                               "{{scale = 0.1 : f64} : ({0}, {1}, {2}{6}) -> {4} return %y : {4} }",
+                               q, k, v, isMasked ? ", %m: " + m.substr(2) : "", y, isMasked ? ", %m" : "", m);
+    for (const X86Target &target : targetsFor(text)) {
+      EXPECT_EQ(checkOpenKernel(text, target), "") << target.name().str() << "\n" << text;
+      EXPECT_EQ(checkKernel(text, target), "") << target.name().str() << "\n" << text;
+    }
+  }
+}
+
 /// Tests scores so far apart that powers vanish, and that rows whose mask is the lowest float, or -inf for all keys but
 /// one, do not become NaN.
 TEST(Attention, WideScores) {

@@ -8,6 +8,7 @@
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/Transforms/Addresses.h"
+#include "device_dialect/Transforms/CacheMatrices.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"
@@ -25,6 +26,28 @@ namespace tessera::device {
 using namespace mlir;
 
 namespace tessera::device {
+
+Value wholeMatrices(OpBuilder &builder, Value matrices, RankedTensorType type) {
+  auto front = withoutReshapes(matrices).getDefiningOp<CopyOp>();
+  auto insert = front && front.getSources().size() == 1 ? front.getSources()[0].getDefiningOp<InsertOp>() : InsertOp();
+  if (!insert) {
+    return {};
+  }
+  RankedTensorType state = typeOf(insert.getY()), taken = typeOf(front.getY());
+  int64_t rank = type.getRank(), axis = state.getRank() - 2;
+  bool areRows = int64_t(insert.getAxis()) == axis && rank >= 2 &&
+                 sameSize(Shape(type)[rank - 2], Shape(taken)[axis]) &&
+                 sameSize(Shape(type)[rank - 1], Shape(taken)[axis + 1]);
+  Attribute all = identityPiece(taken);
+  if (!areRows || front.getFill() || front.getPieces() != builder.getArrayAttr(all)) {
+    return {};
+  }
+  SmallVector<Dim> sizes = Shape(type).dims();
+  sizes[rank - 2] = Shape(state)[axis];
+  RankedTensorType whole = tensorType(sizes, state.getElementType());
+  return whole == state ? insert.getY() : ReshapeOp::create(builder, front.getLoc(), whole, insert.getY()).getY();
+}
+
 namespace {
 
 /// Returns |type| with dim |axis| of size |size|.
@@ -123,27 +146,6 @@ private:
   RankedTensorType whole;
 };
 
-/// If |matrices| are the first indices of a state that was appended to, as rows, returns the whole state with the same
-/// leading dims; otherwise null.
-Value wholeMatrices(OpBuilder &builder, Value matrices) {
-  auto front = withoutReshapes(matrices).getDefiningOp<CopyOp>();
-  auto insert = front && front.getSources().size() == 1 ? front.getSources()[0].getDefiningOp<InsertOp>() : InsertOp();
-  if (!insert) {
-    return {};
-  }
-  RankedTensorType type = typeOf(matrices), state = typeOf(insert.getY()), taken = typeOf(front.getY());
-  int64_t rank = type.getRank(), axis = state.getRank() - 2;
-  bool areRows = int64_t(insert.getAxis()) == axis && rank >= 2 &&
-                 sameSize(Shape(type)[rank - 2], Shape(taken)[axis]) &&
-                 sameSize(Shape(type)[rank - 1], Shape(taken)[axis + 1]);
-  Attribute all = identityPiece(taken);
-  if (!areRows || front.getFill() || front.getPieces() != builder.getArrayAttr(all)) {
-    return {};
-  }
-  RankedTensorType whole = withSize(type, rank - 2, Shape(state)[axis]);
-  return whole == state ? insert.getY() : ReshapeOp::create(builder, front.getLoc(), whole, insert.getY()).getY();
-}
-
 /// Makes attention read keys and values where the states have them.
 void readInPlace(AttentionOp op) {
   Dim keys = op.viewSizes(1).end()[-2];
@@ -151,7 +153,8 @@ void readInPlace(AttentionOp op) {
   if (op.getViews() || op.getKeys() || !keys.isSymbolic()) {
     return;
   }
-  Value k = wholeMatrices(builder, op.getK()), v = wholeMatrices(builder, op.getV());
+  Value k = wholeMatrices(builder, op.getK(), typeOf(op.getK()));
+  Value v = wholeMatrices(builder, op.getV(), typeOf(op.getV()));
   if (k && v) {
     op.getKMutable().set(k);
     op.getVMutable().set(v);

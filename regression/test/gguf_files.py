@@ -77,14 +77,16 @@ def write(
     for name, array in tensors.items():
         form = forms.get(name, "F32")
         encoded[name] = (_CODES[form], array.shape, encode(array, form))
-    data, infos = b"", b""
+    infos, offset = b"", 0
     for name, (code, shape, content) in encoded.items():
         infos += _text(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape[::-1])
-        infos += struct.pack("<IQ", code, len(data))
-        data += content + bytes(-len(content) % _ALIGNMENT)
+        infos += struct.pack("<IQ", code, offset)
+        offset += len(content) + -len(content) % _ALIGNMENT
     entries = b"".join(_text(key) + _value(value) for key, value in metadata.items())
     front = b"GGUF" + struct.pack("<IQQ", 3, len(encoded), len(metadata)) + entries + infos
-    path.write_bytes(front + bytes(-len(front) % _ALIGNMENT) + data)
+    with open(path, "wb") as file:
+        for part in (front, *(content for _, _, content in encoded.values())):
+            file.write(part + bytes(-len(part) % _ALIGNMENT))
 
 
 def read_llama2c_vocabulary(path: Path) -> tuple[list[str], list[float]]:
@@ -131,5 +133,45 @@ def stories(source: Path, vocabulary: Path) -> tuple[dict[str, Any], dict[str, n
         "tokenizer.ggml.eos_token_id": 2,
         "tokenizer.ggml.unknown_token_id": 0,
         "tokenizer.chat_template": "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
+    }
+    return metadata, tensors
+
+
+def random_llama(
+    layers: int, width: int, hidden: int, heads: int, key_heads: int, vocabulary: int, context: int
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns the metadata and the tensors of a model with random weights, as 16-bit floats, which halve the memory."""
+    random = np.random.default_rng(1)
+    # A few random rows, repeated: drawing all numbers takes most of the time.
+    matrix = lambda rows, depth: np.resize(
+        (random.standard_normal((67, depth)) / depth**0.5).astype(np.float16), (rows, depth)
+    )
+    keys = width // heads * key_heads
+    tensors = {"token_embd.weight": matrix(vocabulary, width), "output.weight": matrix(vocabulary, width)}
+    tensors["output_norm.weight"] = np.ones(width, np.float32)
+    for layer in range(layers):
+        sizes = {"attn_q": (width, width), "attn_k": (keys, width), "attn_v": (keys, width)}
+        sizes |= {"attn_output": (width, width), "ffn_gate": (hidden, width), "ffn_up": (hidden, width)}
+        sizes["ffn_down"] = (width, hidden)
+        tensors |= {f"blk.{layer}.{name}.weight": matrix(*size) for name, size in sizes.items()}
+        tensors |= {f"blk.{layer}.{name}_norm.weight": np.ones(width, np.float32) for name in ("attn", "ffn")}
+    words = [f"w{i}" for i in range(vocabulary - 259)]
+    metadata: dict[str, Any] = {
+        "general.architecture": "llama",
+        "llama.block_count": layers,
+        "llama.context_length": context,
+        "llama.embedding_length": width,
+        "llama.feed_forward_length": hidden,
+        "llama.attention.head_count": heads,
+        "llama.attention.head_count_kv": key_heads,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        "llama.rope.dimension_count": width // heads,
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256)), *words],
+        "tokenizer.ggml.scores": [0.0] * vocabulary,
+        "tokenizer.ggml.token_type": [2, 3, 3, *[6] * 256, *[1] * len(words)],
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.unknown_token_id": 0,
     }
     return metadata, tensors

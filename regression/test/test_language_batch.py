@@ -93,18 +93,38 @@ def test_logits_do_not_depend_on_other_sequences(tmp_path: Path, precision: str)
         np.testing.assert_array_equal(second[slot], expected[slot][1])
 
 
-def test_checked_guesses_have_the_bits_of_single_tokens(tmp_path: Path) -> None:
-    """With 16 features a head, attention of a few tokens reads the caches in place."""
-    caches = load(compile_stories(tmp_path, "F32", "--sequences", 1, heads=4))._caches
-    prompt, guesses = list(range(3, 43)), list(range(300, 300 + 1 + _DRAFT))
+# Heads, heads of keys, features of a head (in place if they are a multiple of 16), type of the caches.
+_CACHED = [(4, 2, 16, "f32"), (3, 1, 64, "f32"), (5, 5, 16, "bf16"), (7, 1, 32, "bf16"), (8, 1, 16, "int8")]
+_CACHED += [(6, 2, 48, "int8"), (6, 3, 20, "f32"), (6, 3, 12, "bf16"), (10, 2, 8, "int8"), (1, 1, 128, "bf16")]
 
-    def after_prompt(parts: list[list[int]]) -> np.ndarray:
+
+@pytest.mark.parametrize("heads, key_heads, size, kv", _CACHED)
+def test_few_tokens_have_the_bits_of_single_tokens(
+    tmp_path: Path, heads: int, key_heads: int, size: int, kv: str
+) -> None:
+    """Checked guesses and the tokens of several sequences, behind caches of any length up to the context."""
+    context, rng = 41, np.random.default_rng(heads)
+    metadata, tensors = gguf_files.random_llama(2, heads * size, 32, heads, key_heads, 300, context)
+    gguf_files.write(tmp_path / "m.gguf", metadata, tensors, {})
+    flags = ("--context", context, "--chunk", 16, "--sequences", 2, "--kv", kv)
+    check(run_tool("tessera", "llm", tmp_path / "m.gguf", "-o", tmp_path / "m.bmodel", *flags))
+    caches = load(tmp_path / "m.bmodel")._caches
+
+    def after_prompts(prompts: dict[int, list[int]], parts: list[dict[int, list[int]]]) -> np.ndarray:
+        """Returns the logits of slot 0."""
         caches.reset()
-        for begin in range(0, len(prompt), caches.chunk):
-            caches.run({0: prompt[begin : begin + caches.chunk]})
-        return np.concatenate([caches.run({0: part}, len(part))[0] for part in parts])
+        for slot, prompt in prompts.items():
+            for begin in range(0, len(prompt), caches.chunk):
+                caches.run({slot: prompt[begin : begin + caches.chunk]})
+        return np.concatenate([caches.run(part, len(part[0]))[0] for part in parts])
 
-    np.testing.assert_array_equal(after_prompt([guesses]), after_prompt([[token] for token in guesses]))
+    draw = lambda count: [int(token) for token in rng.integers(3, 300, count)]
+    for length in (0, 1, 13, context - 1 - _DRAFT):
+        prompt, guesses, other = draw(length), draw(1 + _DRAFT), draw(int(rng.integers(1, 30)))
+        expected = after_prompts({0: prompt}, [{0: [token]} for token in guesses])
+        np.testing.assert_array_equal(after_prompts({0: prompt}, [{0: guesses}]), expected)
+        together = [{0: [token], 1: draw(1 + i % 3)} for i, token in enumerate(guesses)]
+        np.testing.assert_array_equal(after_prompts({0: prompt, 1: other}, together), expected)
 
 
 def test_speculation_keeps_the_tokens(paths: dict[str, Path], tmp_path: Path) -> None:

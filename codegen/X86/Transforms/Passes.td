@@ -66,6 +66,18 @@ def HoistInputsPass : Pass<"x86-hoist-inputs", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numHoisted", "hoisted", "Recurrent ops whose inputs are multiplied before">];
 }
 
+def ReadCachesPass : Pass<"x86-read-caches", "::mlir::func::FuncOp"> {
+  let summary = "Make attention read caches of bf16 in place";
+  let description = [{
+    Before: f32 attention whose k and v are states of bf16 that grow, converted to f32 by a `device.map`. After: its k and
+    v are the states themselves, and `keys` is the number of rows in use.
+
+    Does not apply to exact functions.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let statistics = [Statistic<"numInPlace", "in-place", "Attentions that read caches in place">];
+}
+
 def NarrowAttentionPass : Pass<"x86-narrow-attention", "::mlir::func::FuncOp"> {
   let summary = "Round the operands of attention to bf16 if its result is rounded to bf16";
   let description = [{

@@ -17,6 +17,7 @@ namespace tessera::x86 {
 void buildPackingPipeline(OpPassManager &manager, const X86Target &target) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
   int64_t bytes = target.vectorBytes();
+  functions.addPass(createReadCachesPass());
   if (target.bf16) {
     functions.addPass(createNarrowAttentionPass());
   }
