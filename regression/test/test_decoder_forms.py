@@ -19,7 +19,7 @@ from test_cuda import MACHINE, has_machine
 
 from tessera.llm import load
 from tessera.llm.tokenizer import make_tokenizer
-from tessera.llm.tokenizer_json import read_tokenizer
+from tessera.llm.tokenizer_files import read_tokenizer
 
 SHAPE = Shape(layers=2, width=64, heads=4, key_heads=2)
 VOCABULARY, HIDDEN = 96, 80
@@ -169,7 +169,7 @@ def test_tokenizer(tmp_path: Path) -> None:
     save(tmp_path)
     model = load(compile_llm(tmp_path / "m.onnx"))  # the tokenizer beside the model
     assert model.tokenizer.encode("ab") == [9] and model.chat_text([{"role": "user", "content": "hi"}]) == "hi"
-    tokenizer_json(tmp_path, pre_tokenizer={"type": "Metaspace"})
+    tokenizer_json(tmp_path, pre_tokenizer={"type": "Metaspace", "split": False})
     assert read_tokenizer(path)["tokenizer.ggml.scores"][9:] == [0.0, -1.0, -2.0]
     tokenizer_json(tmp_path, model={"type": "WordPiece", "vocab": {}})
     assert "its model is WordPiece; supported are BPE and Unigram" in rejected(save(tmp_path), "--tokenizer", path)
@@ -188,6 +188,7 @@ def test_tokenizer(tmp_path: Path) -> None:
     tokenizer_json(
         tmp_path,
         model=unigram,
+        pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Metaspace"}]},
         added_tokens=[{"id": i, "content": t, "special": True} for i, t in enumerate(list(scores)[:3])],
     )
     tokenizer = make_tokenizer(read_tokenizer(path), VOCABULARY)

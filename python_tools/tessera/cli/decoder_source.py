@@ -10,7 +10,7 @@ from typing import Sequence
 from .. import top_model
 from ..errors import usage_error
 from ..families import HOST
-from ..llm.tokenizer_json import read_tokenizer
+from ..llm.tokenizer_files import has_tokenizer, read_tokenizer
 from ..progress import Report
 from ..targets import targets
 from ..top_model import TopModel
@@ -87,10 +87,10 @@ class DecoderSource:
             if self.tokenizer is not None:
                 raise usage_error("--tokenizer is for .onnx files and folders: a .gguf file contains its tokenizer")
             return None
-        beside = self.path / "tokenizer.json" if self.path.is_dir() else self.path.with_name("tokenizer.json")
-        path = Path(self.tokenizer) if self.tokenizer is not None else beside
-        if self.tokenizer is None and not path.is_file():
+        beside = self.path if self.path.is_dir() else self.path.parent
+        if self.tokenizer is None and not has_tokenizer(beside):
             return None
+        path = beside if self.tokenizer is None else Path(self.tokenizer)
         file = folder / "language.json"
         file.write_text(json.dumps(read_tokenizer(path)))
         return file

@@ -15,7 +15,7 @@ from ..errors import TesseraError, usage_error
 from ..files import load_json_object, require_file, scratch_folder, staging_folder
 from ..llm.audio import RATE, read_wav
 from ..llm.encoder_decoder import ENCODER, FIRST, NEXT, SETTINGS, EncoderDecoder
-from ..llm.tokenizer_json import read_tokenizer
+from ..llm.tokenizer_files import has_tokenizer, read_tokenizer
 from ..llm.transcribe import Transcriber
 from ..progress import command
 from .common import Context, Parser
@@ -43,11 +43,11 @@ def _settings(folder: Path, context: int | None) -> dict[str, Any]:
     for file in files:
         config |= load_json_object(file, "configuration") if file.is_file() else {}
     ends = config.get("eos_token_id", [])
+    words = config.get("bad_words_ids") or []
     prefix = lambda names: {name.strip("<|>"): number for name, number in (names or {}).items()}
     most = config.get("max_target_positions") or config.get("n_positions") or 512
     if context is not None and config.get("max_target_positions") and context > most:
         raise usage_error(f"--context {context}: the model was trained for {most} positions; choose at most these")
-    has_tokenizer = (folder / "tokenizer.json").is_file()
     return {
         "start": config.get("decoder_start_token_id", 0),
         "ends": ends if isinstance(ends, list) else [ends],
@@ -55,9 +55,10 @@ def _settings(folder: Path, context: int | None) -> dict[str, Any]:
         "languages": prefix(config.get("lang_to_id")),
         "tasks": config.get("task_to_id") or {},
         "no_timestamps": config.get("no_timestamps_token_id"),
-        "suppressed": config.get("suppress_tokens") or [],
+        # Marian must not choose the token for padding.
+        "suppressed": [*(config.get("suppress_tokens") or []), *(w[0] for w in words if len(w) == 1)],
         "begin_suppressed": config.get("begin_suppress_tokens") or [],
-        "language": read_tokenizer(folder) if has_tokenizer else {},
+        "language": read_tokenizer(folder) if has_tokenizer(folder) else {},
     }
 
 

@@ -59,7 +59,8 @@ def _add_llm(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     sub.add_argument(
         "--tokenizer",
         metavar="PATH",
-        help="of an .onnx file or a folder: a tokenizer.json, or the folder with it (default: that beside the model)",
+        help="of an .onnx file or a folder: a tokenizer.json, a tokenizer.model of SentencePiece, or the folder with "
+        "one (default: that beside the model)",
     )
     sub.add_argument(
         "--context", type=int, metavar="N", help="tokens that the caches hold (default: the model's, at most 4096)"

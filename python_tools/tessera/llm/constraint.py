@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ExitCode, TesseraError
 
 if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
+    from .tokenizer_base import Tokenizer
 
 FORMATS = ("json_schema", "gbnf", "regex")
 

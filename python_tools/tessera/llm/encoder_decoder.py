@@ -11,17 +11,14 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from ..errors import TesseraError
-from .tokenizer import Tokenizer, make_tokenizer
+from .tokenizer import make_tokenizer
+from .tokenizer_base import Tokenizer
 
 ENCODER, FIRST, NEXT, SETTINGS = "encoder.bmodel", "decoder.bmodel", "decoder_with_past.bmodel", "settings.json"
 """The files of a compiled network: NEXT is missing if FIRST has a branch for later tokens."""
 _PAST, _PRESENT = "past_key_values.", "present."
 Choose = Callable[[np.ndarray, Sequence[int]], int]
 """Returns the next token from its logits and the tokens so far, without the prompt."""
-
-
-def greedy(logits: np.ndarray, made: Sequence[int]) -> int:
-    return int(logits.argmax())
 
 
 @dataclass
@@ -52,6 +49,17 @@ class EncoderDecoder:
         self._next = nets.get(NEXT, self._first)
         self.vocabulary = int({t.name: t for t in self._first.outputs}["logits"].max_shape[-1])
         self._tokenizer: Tokenizer | None = None
+        known = lambda key: [token for token in self.settings.get(key, []) if 0 <= token < self.vocabulary]
+        self.suppressed, self._begin_suppressed = known("suppressed"), known("begin_suppressed")
+        """Tokens that are never chosen, and those that are not chosen first."""
+
+    def greedy(self, logits: np.ndarray, made: Sequence[int]) -> int:
+        """Returns the most likely token that may follow."""
+        suppressed = self.suppressed if made else [*self.suppressed, *self._begin_suppressed]
+        if suppressed:
+            logits = logits.copy()
+            logits[suppressed] = -np.inf
+        return int(logits.argmax())
 
     @staticmethod
     def _files(path: Path) -> list[str]:
@@ -112,10 +120,11 @@ class EncoderDecoder:
         return value
 
     def generate(
-        self, encoded: Encoded, prompt: Sequence[int], max_tokens: int | None = None, choose: Choose = greedy
+        self, encoded: Encoded, prompt: Sequence[int], max_tokens: int | None = None, choose: Choose | None = None
     ) -> Iterator[int]:
         """Returns the tokens that follow `prompt`, up to one that ends the text, which is not returned, or the end of
         the context."""
+        choose = choose or self.greedy
         limit = self.context - len(prompt)
         limit = limit if max_tokens is None else min(limit, max_tokens)
         made: list[int] = []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads tokenizers of Hugging Face folders (tokenizer.json, tokenizer_config.json) into GGUF's keys."""
+"""Reads the tokenizers of Hugging Face's package tokenizers (tokenizer.json) into GGUF's keys. Unsupported parts
+that may change the tokens of a text are errors."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,44 +8,164 @@ from typing import Any, Iterator
 
 from ..errors import ExitCode, TesseraError
 from ..files import load_json_object
+from .normalizer import SPACE
+from .tokenizer_base import BYTE, CONTROL, NORMAL, PREFIX, UNUSED, USER
 
-_NORMAL, _CONTROL, _USER, _BYTE = 1, 3, 4, 6  # tokenizer.ggml.token_type
-_FILE, _CONFIG, _TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_WORDS = (
+    rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}DIGITS"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_PATTERNS = {_WORDS.replace("DIGITS", "{1,3}"): "llama-bpe", _WORDS.replace("DIGITS", ""): "qwen2"}
+"""GGUF's names of the patterns that split text into words."""
+_SPACES = (" {2,}", "\\s{2,}")
 
-
-def read_tokenizer(path: Path) -> dict[str, Any]:
-    """Returns the tokenizer and the chat template in a folder, or beside a tokenizer.json, by GGUF's keys."""
-    file = path / _FILE if path.is_dir() else path
-    tokenizer = load_json_object(file, "tokenizer")
-    config = load_json_object(file.with_name(_CONFIG), "tokenizer") if file.with_name(_CONFIG).is_file() else {}
-    model = tokenizer.get("model") or {}
-    kind = model.get("type", "BPE")
-    if kind not in ("BPE", "Unigram") or not isinstance(model.get("vocab"), dict if kind == "BPE" else list):
-        raise _unsupported(file, f"its model is {kind}; supported are BPE and Unigram")
-    tokens, types = _vocabulary(tokenizer)
-    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model.get("merges", [])]
-    keys: dict[str, Any] = {"tokens": tokens, "token_type": types}
-    if kind == "Unigram":
-        scores = [float(score) for _, score in model["vocab"]]
-        keys |= {"model": "t5", "scores": scores + [0.0] * (len(tokens) - len(scores)), "add_bos_token": False}
-        keys |= {"unknown_token_id": model.get("unk_id")}
-    elif any(part.get("type") == "ByteLevel" for part in _parts(tokenizer.get("pre_tokenizer"))):
-        keys |= {"model": "gpt2", "merges": merges, "pre": _split(file, tokenizer), "add_bos_token": False}
-    else:
-        keys |= {"model": "llama", "scores": _scores(tokens, merges), "add_bos_token": True}
-        keys["add_space_prefix"] = "Prepend" in {part.get("type") for part in _parts(tokenizer.get("normalizer"))}
-    for part in _parts(tokenizer.get("post_processor")):
-        if part.get("single"):
-            keys["add_bos_token"] = "SpecialToken" in part["single"][0]
-    keys |= _special(config, {token: i for i, token in enumerate(tokens)})
-    language = {f"tokenizer.ggml.{key}": value for key, value in keys.items()}
-    template = file.with_name(_TEMPLATE)
-    text = template.read_text(encoding="utf-8") if template.is_file() else config.get("chat_template")
-    return {**language, "tokenizer.chat_template": text} if isinstance(text, str) else language
+Keys = dict[str, Any]
 
 
-def _unsupported(file: Path, why: str) -> TesseraError:
-    return TesseraError(f"the tokenizer {file} is not supported: {why}", ExitCode.UNSUPPORTED)
+def read_tokenizer_json(file: Path) -> Keys:
+    """Returns the tokenizer in a tokenizer.json by GGUF's keys."""
+    return _Reader(file).read()
+
+
+class _Reader:
+    def __init__(self, file: Path) -> None:
+        self._file, self._json = file, load_json_object(file, "tokenizer")
+        self._model: dict[str, Any] = self._json.get("model") or {}
+        self._normalizers = list(_parts(self._json.get("normalizer")))
+        self._splitters = list(_parts(self._json.get("pre_tokenizer")))
+
+    def read(self) -> Keys:
+        model, kind = self._model, self._model.get("type", "BPE")
+        if kind not in ("BPE", "Unigram") or not isinstance(model.get("vocab"), dict if kind == "BPE" else list):
+            raise self._unsupported(f"its model is {kind}; supported are BPE and Unigram")
+        for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
+            if model.get(key):
+                raise self._unsupported(f"its model has '{key}'")
+        tokens, types = self._vocabulary()
+        keys: Keys = {PREFIX + "tokens": tokens, PREFIX + "token_type": types}
+        if kind == "Unigram":
+            keys |= self._unigram(len(tokens))
+        elif any(part.get("type") == "ByteLevel" for part in self._splitters):
+            keys |= self._words()
+        else:
+            keys |= self._sentences(tokens)
+        return {**keys, **self._first_token(), **self._spaces_of_tokens()}
+
+    def _unsupported(self, why: str) -> TesseraError:
+        return TesseraError(f"the tokenizer {self._file} is not supported: {why}", ExitCode.UNSUPPORTED)
+
+    def _vocabulary(self) -> tuple[list[str], list[int]]:
+        """Returns the tokens in the order of their numbers, and their types."""
+        numbers: dict[int, tuple[str, int]] = {}
+        vocabulary = self._model["vocab"]
+        pairs = vocabulary.items() if isinstance(vocabulary, dict) else ((t, i) for i, (t, _) in enumerate(vocabulary))
+        for token, number in pairs:
+            is_byte = self._model.get("byte_fallback") and len(token) == 6 and token[:3] + token[-1] == "<0x>"
+            numbers[int(number)] = token, BYTE if is_byte else NORMAL
+        for added in self._json.get("added_tokens") or []:
+            numbers[int(added["id"])] = added["content"], CONTROL if added.get("special") else USER
+        found = [numbers.get(i, (f"<unused {i}>", UNUSED)) for i in range(max(numbers, default=-1) + 1)]
+        return [token for token, _ in found], [kind for _, kind in found]
+
+    def _merges(self) -> list[str]:
+        return [merge if isinstance(merge, str) else " ".join(merge) for merge in self._model.get("merges", [])]
+
+    def _unigram(self, count: int) -> Keys:
+        scores = [float(score) for _, score in self._model["vocab"]]
+        keys: Keys = {"model": "t5", "scores": scores + [0.0] * (count - len(scores)), "add_bos_token": False}
+        keys["unknown_token_id"] = self._model.get("unk_id")
+        is_split = any(part.get("type") == "WhitespaceSplit" for part in self._splitters)
+        keys["remove_extra_whitespaces"], strips = is_split, ""
+        for part in self._splitters:
+            if part.get("type") not in (None, "WhitespaceSplit", "Metaspace"):
+                raise self._unsupported(f"it splits text by {part.get('type')}")
+        for part in self._normalizers:
+            kind, pattern = part.get("type"), (part.get("pattern") or {}).get("Regex")
+            if kind == "Precompiled":
+                keys["precompiled_charsmap"] = str(part.get("precompiled_charsmap") or "")
+            elif kind == "Replace" and pattern in _SPACES:
+                keys["remove_extra_whitespaces"] = True
+            elif kind == "Strip":
+                strips = "l" * bool(part.get("strip_left")) + "r" * bool(part.get("strip_right"))
+            elif kind is not None:
+                raise self._unsupported(f"its normalizer is {kind}; supported are Precompiled and Strip")
+        found = {PREFIX + key: value for key, value in keys.items()}
+        found |= {"tokenizer.split_at_whitespace": is_split, "tokenizer.has_exact_sums": True}
+        found["tokenizer.strips"] = strips
+        return {**found, **self._space_before()}
+
+    def _words(self) -> Keys:
+        keys: Keys = {PREFIX + "model": "gpt2", PREFIX + "merges": self._merges(), PREFIX + "add_bos_token": False}
+        keys |= {PREFIX + "pre": self._pattern(), "tokenizer.whole_words_first": bool(self._model.get("ignore_merges"))}
+        for part in self._normalizers:
+            if part.get("type") not in (None, "NFC", "NFKC"):
+                raise self._unsupported(f"its normalizer is {part.get('type')}; supported are NFC and NFKC")
+            keys["tokenizer.unicode_form"] = part.get("type") or ""
+        return keys
+
+    def _pattern(self) -> str:
+        """Returns GGUF's name of the patterns that split text into words."""
+        kinds = [part.get("type") for part in self._splitters]
+        bytes_of = self._splitters[kinds.index("ByteLevel")]
+        if bytes_of.get("add_prefix_space"):
+            raise self._unsupported("it adds a space before the text ('add_prefix_space')")
+        digits = [part for part in self._splitters if part.get("type") == "Digits" and part.get("individual_digits")]
+        if kinds == ["Split", "ByteLevel"] and not bytes_of.get("use_regex", True):
+            split = self._splitters[0]
+            pattern = str((split.get("pattern") or {}).get("Regex", ""))
+            if pattern in _PATTERNS and split.get("behavior") == "Isolated" and not split.get("invert"):
+                return _PATTERNS[pattern]
+            raise self._unsupported(f"it splits text by the pattern {pattern}")
+        if not bytes_of.get("use_regex", True) or len(kinds) != 1 + len(digits) or kinds[-1] != "ByteLevel":
+            raise self._unsupported(f"it splits text by {', '.join(map(str, kinds))}")
+        return "smollm" if digits else "gpt-2"
+
+    def _sentences(self, tokens: list[str]) -> Keys:
+        """Returns the keys of byte-pair encoding in which a mark stands for a space."""
+        marks = False
+        for part in (*self._normalizers, *self._splitters):
+            pattern = (part.get("pattern") or {}).get("String")
+            is_mark = part.get("type") == "Replace" and pattern == " " and part.get("content") == SPACE
+            marks |= is_mark or part.get("type") == "Metaspace"
+            is_idle = part.get("type") in (None, "Prepend") or (part.get("type") == "Split" and pattern == " ")
+            if not is_mark and not is_idle and (part.get("type") != "Metaspace" or part.get("split", True)):
+                raise self._unsupported(f"it changes or splits text by {part.get('type')}")
+        if not marks:
+            raise self._unsupported("it neither splits text to bytes nor marks spaces")
+        keys: Keys = {"model": "llama", "scores": _scores(tokens, self._merges()), "add_bos_token": True}
+        if (unknown := self._model.get("unk_token")) in tokens:
+            keys["unknown_token_id"] = tokens.index(unknown)
+        return {**{PREFIX + key: value for key, value in keys.items()}, **self._space_before()}
+
+    def _space_before(self) -> Keys:
+        """Returns where a space is added before text."""
+        for part in (*self._normalizers, *self._splitters):
+            if part.get("type") == "Prepend":
+                return {PREFIX + "add_space_prefix": True, "tokenizer.space_before": "each"}
+            if part.get("type") == "Metaspace":
+                scheme = part.get("prepend_scheme", "always" if part.get("add_prefix_space", True) else "never")
+                where = {"first": "first, unless there", "always": "each, unless there"}.get(scheme, "")
+                return {PREFIX + "add_space_prefix": scheme != "never", "tokenizer.space_before": where}
+        return {PREFIX + "add_space_prefix": False}
+
+    def _first_token(self) -> Keys:
+        """Returns the token that begins every text."""
+        for part in _parts(self._json.get("post_processor")):
+            if part.get("single"):
+                first = part["single"][0].get("SpecialToken")
+                ids = ((part.get("special_tokens") or {}).get((first or {}).get("id")) or {}).get("ids")
+                found = {PREFIX + "bos_token_id": ids[0]} if ids else {}
+                return {**found, PREFIX + "add_bos_token": first is not None}
+        return {}
+
+    def _spaces_of_tokens(self) -> Keys:
+        """Returns the tokens that take the whitespace before or after them."""
+        found: Keys = {}
+        for side in ("lstrip", "rstrip"):
+            tokens = [str(added["content"]) for added in self._json.get("added_tokens") or [] if added.get(side)]
+            found |= {f"tokenizer.{side}": tokens} if tokens else {}
+        return found
 
 
 def _parts(entry: Any) -> Iterator[dict[str, Any]]:
@@ -54,51 +175,9 @@ def _parts(entry: Any) -> Iterator[dict[str, Any]]:
     yield from next((parts for parts in lists if parts), [entry])
 
 
-def _vocabulary(tokenizer: dict[str, Any]) -> tuple[list[str], list[int]]:
-    """Returns the tokens in the order of their numbers, and their types."""
-    numbers: dict[int, tuple[str, int]] = {}
-    vocabulary = tokenizer["model"]["vocab"]
-    pairs = vocabulary.items() if isinstance(vocabulary, dict) else ((t, i) for i, (t, _) in enumerate(vocabulary))
-    for token, number in pairs:
-        is_byte = len(token) == 6 and token.startswith("<0x") and token.endswith(">")
-        numbers[int(number)] = token, _BYTE if is_byte else _NORMAL
-    for added in tokenizer.get("added_tokens", []):
-        numbers[int(added["id"])] = added["content"], _CONTROL if added.get("special") else _USER
-    unused = ("", 5)
-    found = [numbers.get(i, unused) for i in range(max(numbers, default=-1) + 1)]
-    return [token for token, _ in found], [kind for _, kind in found]
-
-
-def _split(file: Path, tokenizer: dict[str, Any]) -> str:
-    """Returns GGUF's name of the patterns that split text into words."""
-    parts = list(_parts(tokenizer.get("pre_tokenizer")))
-    patterns = [str(part.get("pattern", {}).get("Regex", "")) for part in parts if part.get("type") == "Split"]
-    if any("\\p{N}{1,3}" in pattern for pattern in patterns):
-        return "llama-bpe"
-    if any("\\p{N}|" in pattern for pattern in patterns):
-        return "qwen2"
-    if patterns:
-        raise _unsupported(file, f"it splits text by the pattern {patterns[0]}")
-    digits = any(part.get("type") == "Digits" and part.get("individual_digits") for part in parts)
-    return "smollm" if digits else "gpt-2"
-
-
 def _scores(tokens: list[str], merges: list[str]) -> list[float]:
     """Returns scores with which the pair of the first merge is joined first."""
     ranks: dict[str, int] = {}
     for rank, merge in enumerate(merges):
         ranks.setdefault(merge.replace(" ", "", 1), rank)
     return [-float(ranks.get(token, len(merges))) for token in tokens]
-
-
-def _special(config: dict[str, Any], numbers: dict[str, int]) -> dict[str, Any]:
-    """Returns the numbers of the tokens that the configuration names."""
-    found: dict[str, Any] = {}
-    for key in ("bos", "eos", "unk"):
-        token = config.get(f"{key}_token")
-        token = token.get("content") if isinstance(token, dict) else token
-        if token in numbers:
-            found[f"{'unknown' if key == 'unk' else key}_token_id"] = numbers[token]
-    if "add_bos_token" in config:
-        found["add_bos_token"] = bool(config["add_bos_token"])
-    return found

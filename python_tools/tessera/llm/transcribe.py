@@ -68,23 +68,15 @@ class Transcriber:
         prompt += [tasks[task]] if tasks else []
         self._prompt: list[int] = prompt
         self._no_times: int | None = settings.get("no_timestamps")
-        self._suppressed = [token for token in settings.get("suppressed", []) if 0 <= token < model.vocabulary]
-
-    def _plain(self, logits: np.ndarray, made: Sequence[int]) -> int:
-        begin = self._model.settings.get("begin_suppressed", []) if not made else []
-        if self._suppressed or begin:
-            logits = logits.copy()
-            logits[[*self._suppressed, *begin]] = -np.inf
-        return int(logits.argmax())
 
     def window(self, samples: np.ndarray, has_times: bool) -> list[int]:
         """Returns the tokens of one window of the encoder."""
         encoded = self._model.encode(log_mel(samples, self._bins, self._frames))
         if not has_times:
             prompt = self._prompt + ([] if self._no_times is None else [self._no_times])
-            return list(self._model.generate(encoded, prompt, choose=self._plain))
+            return list(self._model.generate(encoded, prompt))
         assert self._no_times is not None
-        rules = TimestampRules(self._no_times + 1, min(self._model.settings["ends"]), self._suppressed)
+        rules = TimestampRules(self._no_times + 1, min(self._model.settings["ends"]), self._model.suppressed)
         return list(self._model.generate(encoded, self._prompt, choose=rules.choose))
 
     def transcribe(self, samples: np.ndarray, has_times: bool = False) -> Iterator[Segment]:

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import TesseraError
 from ..files import require_file
 from ..llm.model import LanguageModel
-from ..llm.tokenizer import Tokenizer
+from ..llm.tokenizer_base import Tokenizer
 
 NAME = "perplexity"
 WINDOW = 512
