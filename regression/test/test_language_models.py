@@ -96,6 +96,28 @@ def test_generation(model: Path) -> None:
         net.feed([512])
 
 
+def test_full_context(model: Path) -> None:
+    """The message says what to do, whether the prompt or the answer does not fit."""
+    run = ("tessera", "generate", model, "--prompt")
+    result = run_tool(*run, "Once upon a time. " * 16)
+    assert "is full; compile it with a larger --context" in result.stdout and result.returncode == 0
+    result = run_tool(*run, "Once upon a time. " * 80)
+    assert result.returncode == 1 and "do not fit into the model's context of 256" in result.stderr
+    assert "shorten the prompt, or compile the model with a larger --context" in result.stderr
+
+
+@pytest.mark.parametrize("template", ["{% for m in messages %}{{", "{{ raise_exception('no system') }}", "{{ 1 / 0 }}"])
+def test_broken_template(story: Story, tmp_path: Path, template: str) -> None:
+    pytest.importorskip("jinja2")
+    metadata, tensors = story
+    gguf_files.write(tmp_path / "m.gguf", {**metadata, "tokenizer.chat_template": template}, tensors, {})
+    check(run_tool("tessera", "llm", tmp_path / "m.gguf", "-o", tmp_path / "m.bmodel", "--context", "32"))
+    result = run_tool("tessera", "chat", tmp_path / "m.bmodel")
+    assert result.returncode == 1 and "the model's chat template failed" in result.stderr
+    assert "Traceback" not in result.stderr
+    check(run_tool("tessera", "generate", tmp_path / "m.bmodel", "--prompt", "a", "--max_tokens", "2"))
+
+
 def test_chat(model: Path) -> None:
     pytest.importorskip("jinja2")
     given = "Hello\nAgain\n/exit\nnot read\n"
@@ -122,6 +144,11 @@ def test_sampling() -> None:
 def test_chat_templates_are_confined() -> None:
     pytest.importorskip("jinja2")
     assert render("{{ bos_token }}{{ messages[0].content }}", [{"content": "x"}], bos_token="<s>") == "<s>x"
+    # Published templates use tools, JSON without escapes, loops that end early, marks for training, and dates.
+    tools = "{% if tools is not none %}{{ tools }}{% endif %}{{ {'a': '<é>'} | tojson }}"
+    assert render(tools, []) == '{"a": "<é>"}'
+    loop = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% break %}{% endfor %}"
+    assert render(loop + "{{ strftime_now('%%') }}", [{"content": "x"}, {"content": "y"}]) == "x%"
     for wrong in (
         "{% for %}",
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",
@@ -212,3 +239,10 @@ def test_tokenizer_of_another_model(story: Story, tmp_path: Path) -> None:
     result = run_tool("tessera", "generate", tmp_path / "m.bmodel", "--prompt", "a")
     assert result.returncode == 1 and "it belongs to another model" in result.stderr
     assert len(list(LanguageModel(tmp_path / "m.bmodel").generate_tokens([1], 3))) == 3
+    # Networks may have logits for more tokens than their tokenizer; those have no text.
+    fewer = {key: value[:300] if isinstance(value, list) else value for key, value in metadata.items()}
+    gguf_files.write(tmp_path / "m.gguf", fewer, tensors, {})
+    check(run_tool("tessera", "llm", tmp_path / "m.gguf", "-o", tmp_path / "m.bmodel", "--context", "32"))
+    net = LanguageModel(tmp_path / "m.bmodel")
+    made = list(net.generate_tokens([1], 20))
+    assert max(made) >= 300 and "".join(net.tokenizer.stream(iter(made))) is not None

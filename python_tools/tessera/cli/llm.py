@@ -238,12 +238,18 @@ def _answer(
         made.append(piece)
         print(piece, end="", file=stream, flush=True)
     print(file=stream)
+    _warn_if_full(context, model)
+    return "".join(made)
+
+
+def _warn_if_full(context: Context, model: LanguageModel) -> None:
     if model.last.ended_by == "context":
-        context.report.warn(
+        text = (
             f"the answer ended because the model's context of {model.context} tokens is full; compile it with a larger "
             "--context"
         )
-    return "".join(made)
+        context.report.warn(text)
+        context.report.say(f"warning: {text}")
 
 
 def work_generate(context: Context) -> None:
@@ -280,6 +286,7 @@ def _generate_together(context: Context, model: LanguageModel, sampling: Samplin
     seconds = time.perf_counter() - begin
     for prompt, text in zip(args.prompt, answers):
         print(f"== {prompt}\n{text}", file=stream)
+    _warn_if_full(context, model)
     stats = model.last
     context.report.say(
         f"{stats.prompt_tokens} tokens read and {stats.new_tokens} generated in {seconds:.2f} s, "

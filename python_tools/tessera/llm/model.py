@@ -18,7 +18,8 @@ from .constraint import Constraint, Grammar
 from .likelihood import log_likelihoods
 from .sampling import Sampler, Sampling
 from .speculation import Drafter, DraftModel, PromptLookup
-from .tokenizer import Tokenizer, make_tokenizer
+from .tokenizer import make_tokenizer
+from .tokenizer_base import Tokenizer
 
 _DRAFT = 3
 """Largest number of tokens that a drafter guesses at a time. Attention of up to four tokens has the bits of single
@@ -227,15 +228,20 @@ class LanguageModel:
     def generate_all(
         self, prompts: Sequence[str | Sequence[int]], max_tokens: int | None = None, **sampling: Any
     ) -> list[str]:
-        """Returns the texts that follow each prompt, generated together."""
+        """Returns the texts that follow each prompt, generated together. `last.ended_by` is "context" if the context of
+        one was full."""
         batch = self.batch()
         encoded = [self._encode(prompt) for prompt in prompts]
         numbers = [batch.add(tokens, max_tokens, Sampling(**sampling)) for tokens in encoded]
         made: dict[int, list[int]] = {number: [] for number in numbers}
+        ended: dict[int, str] = {}
         while len(batch):
-            for number, token in batch.step().tokens.items():
+            step = batch.step()
+            ended |= step.ended
+            for number, token in step.tokens.items():
                 made[number].append(token)
         self.last = Statistics(sum(map(len, encoded)), new_tokens=sum(map(len, made.values())))
+        self.last.ended_by = "context" if "context" in ended.values() else ""
         return ["".join(self.tokenizer.stream(iter(made[number]))) for number in numbers]
 
     def _encode(self, prompt: str | Sequence[int]) -> list[int]:
