@@ -163,7 +163,12 @@ def test_saved_caches(paths: dict[str, Path]) -> None:
         for wrong in (b"", b"[[1]]\n", model.save()[:-1]):
             with pytest.raises(TesseraError, match="the saved caches do not fit the model"):
                 other.restore(wrong)
-    with pytest.raises(TesseraError, match="the saved caches do not fit the model"):
+        # A list of tokens that somebody changed would give later tokens wrong positions.
+        for changed in (b"1, ", b"512, ", b"-1, "):
+            with pytest.raises(TesseraError, match="list 21 tokens and hold 20|tokens are from 0 to 511"):
+                other.restore(model.save().replace(b"[[", b"[[" + changed, 1))
+        assert alone(other, PROMPTS[2]) == expected
+    with pytest.raises(TesseraError, match="they have 3 sequences, and the model 1"):
         load(paths["one"]).restore(load(paths["several"]).save())
 
 

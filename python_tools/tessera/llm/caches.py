@@ -69,10 +69,20 @@ class Caches:
         try:
             tokens = [[int(token) for token in slot] for slot in json.loads(head)]
             if len(tokens) != len(self.tokens):
-                raise ValueError(f"it has {len(tokens)} sequences, and the model {len(self.tokens)}")
+                raise ValueError(f"they have {len(tokens)} sequences, and the model {len(self.tokens)}")
+            if not all(0 <= token < self.vocabulary for slot in tokens for token in slot):
+                raise ValueError(f"tokens are from 0 to {self.vocabulary - 1}")
             self._net.load_state(states)
         except (ValueError, TypeError, self._error) as error:
             raise TesseraError(f"the saved caches do not fit the model: {error}") from error
+        lengths = self._net.state_lengths
+        for slot, state in zip(tokens, self._states):
+            if len(slot) != lengths[state][0]:
+                self.reset()
+                raise TesseraError(
+                    f"the saved caches are damaged: they list {len(slot)} tokens and hold {lengths[state][0]}; the "
+                    "caches are empty now"
+                )
         self.tokens = tokens
 
     def cancel(self) -> None:
