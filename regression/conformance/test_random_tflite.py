@@ -19,6 +19,12 @@ def test_networks_give_the_integers_of_the_model() -> None:
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.parametrize("chip", random_tflite.NPUS)
+def test_npus_give_the_same_integers(chip: str) -> None:
+    faults = [fault for fault in random_tflite.run_seeds(range(204, 218), os.cpu_count() or 1, chip) if fault]
+    assert not faults, "\n".join(faults)
+
+
 def test_every_operator_is_drawn() -> None:
     drawn = {code for seed in range(300) for code in random_tflite.make_network(seed)[0].operators}
     assert len(drawn) >= 30
