@@ -18,7 +18,8 @@ _MICROSOFT = "com.microsoft"
 @dataclass(frozen=True)
 class Form:
     """How the builder writes a decoder. bits: of weights, 0 for f32. asymmetric: weights have zero points. fused:
-    GroupQueryAttention rotates queries and keys; otherwise RotaryEmbedding does, and position_ids is an input."""
+    GroupQueryAttention rotates queries and keys; otherwise RotaryEmbedding does, and position_ids is an input.
+    last_row: only the last token has logits."""
 
     bits: int = 0
     block: int = 32
@@ -26,6 +27,7 @@ class Form:
     asymmetric: bool = False
     fused: bool = True
     quantised_embedding: bool = False
+    last_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,9 +195,12 @@ class Writer:
             y, x = self.norm(x, self.attend(y, layer), f"{prefix}.post_attention_layernorm.weight")
             skip = self.feed_forward(y, layer)
         y, _ = self.norm(x, skip, "model.norm.weight")
+        if self.form.last_row:
+            y = self.add("Gather", "/last", y, self.constant("last", np.array([-1], np.int64)), axis=1)
         head = self.weights.get("lm_head.weight", self.weights["model.embed_tokens.weight"])
         self.nodes.append(helper.make_node("Identity", [self.linear(y, "lm_head", head)], ["logits"]))
-        onnx.save(self.model(len(head)), path, save_as_external_data=shape.width >= 512, location=path.name + ".data")
+        is_large = shape.width >= 512
+        onnx.save(self.model(len(head)), str(path), save_as_external_data=is_large, location=path.name + ".data")
 
     def model(self, vocabulary: int) -> onnx.ModelProto:
         info, shape = helper.make_tensor_value_info, self.shape
@@ -203,7 +208,8 @@ class Writer:
         inputs.append(info("attention_mask", TensorProto.INT64, ["batch_size", "total_sequence_length"]))
         if not self.form.fused:
             inputs.append(info("position_ids", TensorProto.INT64, ["batch_size", "sequence_length"]))
-        outputs = [info("logits", TensorProto.FLOAT, ["batch_size", "sequence_length", vocabulary])]
+        rows = 1 if self.form.last_row else "sequence_length"
+        outputs = [info("logits", TensorProto.FLOAT, ["batch_size", rows, vocabulary])]
         for layer in range(shape.layers):
             for kind in ("key", "value"):
                 for values, name, length in (
