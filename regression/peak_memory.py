@@ -14,25 +14,29 @@ _EVERY = 0.02  # seconds
 
 @dataclass(frozen=True)
 class Peak:
-    """Peak memory. bytes: of all processes together, with shared pages counted once; the page cache is not counted."""
+    """Peak memory of all processes together. bytes: with mapped pages of files; shared pages count once. anonymous:
+    without pages of files, which the system can take back."""
 
     code: int
     output: str
     bytes: int
+    anonymous: int
     seconds: float
 
 
 def peak_memory(command: Sequence[object], cwd: Path | None = None) -> Peak:
     """Runs the command to its end and samples its memory repeatedly; short peaks may be missed."""
-    began, peak = time.perf_counter(), 0
+    began, peak, anonymous = time.perf_counter(), 0, 0
     with subprocess.Popen(
         [str(word) for word in command], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         while process.poll() is None:
-            peak = max(peak, sum(map(_pss, _tree(process.pid))))
+            found = [_memory(each) for each in _tree(process.pid)]
+            peak = max(peak, sum(pss for pss, _ in found))
+            anonymous = max(anonymous, sum(own for _, own in found))
             time.sleep(_EVERY)
         assert process.stdout is not None
-        return Peak(process.returncode, process.stdout.read(), peak, time.perf_counter() - began)
+        return Peak(process.returncode, process.stdout.read(), peak, anonymous, time.perf_counter() - began)
 
 
 def _tree(root: int) -> list[int]:
@@ -50,9 +54,11 @@ def _tree(root: int) -> list[int]:
     return found
 
 
-def _pss(process: int) -> int:
+def _memory(process: int) -> tuple[int, int]:
+    """Returns the memory of a process, and the anonymous part of it, each with its share of shared pages."""
     try:
         with open(f"/proc/{process}/smaps_rollup", encoding="ascii") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
-    except (OSError, StopIteration):
-        return 0
+            sizes = dict(line.split()[:2] for line in file if line.startswith("Pss"))
+    except OSError:
+        return 0, 0
+    return int(sizes.get("Pss:", 0)) * 1024, int(sizes.get("Pss_Anon:", 0)) * 1024

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-_ALIGNMENT = 32
-_CODES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
+ALIGNMENT = 32
+CODES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
 
 
 def _text(text: str) -> bytes:
@@ -76,17 +76,25 @@ def write(
     encoded = dict(raw)
     for name, array in tensors.items():
         form = forms.get(name, "F32")
-        encoded[name] = (_CODES[form], array.shape, encode(array, form))
-    infos, offset = b"", 0
-    for name, (code, shape, content) in encoded.items():
-        infos += _text(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape[::-1])
-        infos += struct.pack("<IQ", code, offset)
-        offset += len(content) + -len(content) % _ALIGNMENT
-    entries = b"".join(_text(key) + _value(value) for key, value in metadata.items())
-    front = b"GGUF" + struct.pack("<IQQ", 3, len(encoded), len(metadata)) + entries + infos
+        encoded[name] = (CODES[form], array.shape, encode(array, form))
+    infos = {name: (code, shape, len(content)) for name, (code, shape, content) in encoded.items()}
     with open(path, "wb") as file:
-        for part in (front, *(content for _, _, content in encoded.values())):
-            file.write(part + bytes(-len(part) % _ALIGNMENT))
+        file.write(header(metadata, infos))
+        for *_, content in encoded.values():
+            file.write(content + bytes(-len(content) % ALIGNMENT))
+
+
+def header(metadata: Mapping[str, Any], infos: Mapping[str, tuple[int, tuple[int, ...], int]]) -> bytes:
+    """Returns what precedes the tensors, whose bytes follow in this order, each up to a multiple of ALIGNMENT. infos:
+    ggml's number of the type, the shape, and the number of bytes, by name."""
+    texts, offset = [], 0
+    for name, (code, shape, size) in infos.items():
+        texts.append(_text(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape[::-1]))
+        texts.append(struct.pack("<IQ", code, offset))
+        offset += size + -size % ALIGNMENT
+    entries = [_text(key) + _value(value) for key, value in metadata.items()]
+    front = b"GGUF" + struct.pack("<IQQ", 3, len(infos), len(metadata)) + b"".join(entries + texts)
+    return front + bytes(-len(front) % ALIGNMENT)
 
 
 def read_llama2c_vocabulary(path: Path) -> tuple[list[str], list[float]]:
