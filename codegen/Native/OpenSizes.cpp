@@ -82,9 +82,10 @@ private:
   bool takes() { return random() % 2 == 0; }
 
   bool isFixed(unsigned tensor) {
-    bool isWeight = opened == OpenedSizes::NotOfWeights && (tensor == 1 || (tensor == 2 && hasBias()));
+    bool isWeight = packsWeights() && (tensor == 1 || (tensor == 2 && hasBias()));
     return isWeight || (tensor < operands && top::isConstant(op->getOperand(tensor)));
   }
+  bool packsWeights() const { return opened == OpenedSizes::NotOfWeights || opened == OpenedSizes::FewLikelyRows; }
   bool hasBias() {
     auto conv = dyn_cast<device::ConvOp>(op);
     auto matmul = dyn_cast<device::MatMulOp>(op);
@@ -208,7 +209,13 @@ private:
   void openMatMul(device::MatMulOp matmul) {
     SmallVector<unsigned> all = extras();
     int64_t rank = int64_t(sizes[operands].size());
-    if (matmul.getScales() && opened != OpenedSizes::NotOfWeights) {
+    if (opened == OpenedSizes::FewLikelyRows) {
+      all.push_back(0);
+      const int64_t most = sizes[operands][rank - 2].value();
+      return setAligned(rank - 2, Dim::symbol(op->getContext(), llvm::formatv("s{0}", symbols++).str(), 1, most, 1),
+                        all);
+    }
+    if (matmul.getScales() && !packsWeights()) {
       return;
     }
     for (int64_t d = 0; d < rank; ++d) {

@@ -12,9 +12,10 @@
 
 namespace tessera::native {
 
-/// Which sizes to open: any; those that do not belong to the weights and the bias, which will be packed; or the images
-/// of a convolution.
-enum class OpenedSizes { Any, NotOfWeights, Images };
+/// Which sizes to open: any; those that do not belong to the weights and the bias, which will be packed; the rows of a
+/// matmul with such weights, of which there are from 1, the likely number, up to the static one; or the images of a
+/// convolution.
+enum class OpenedSizes { Any, NotOfWeights, FewLikelyRows, Images };
 
 /// Replaces some sizes of |op|'s operands and results by symbols with ranges around the sizes. Sizes that must agree
 /// get the same symbol, and the sizes of windows follow from each other. Returns false if the op stays as it is.

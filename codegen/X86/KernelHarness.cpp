@@ -82,8 +82,10 @@ Value biasOf(Operation *op) {
 /// Returns the operands of |op| that packing requires to be constants.
 SmallVector<Value> weightsOf(Operation *op) {
   auto blocks = dyn_cast<device::BlockMatMulOp>(op);
-  SmallVector<Value> all = blocks ? SmallVector<Value>{blocks.getW(), blocks.getScales(), blocks.getMins()}
-                                  : SmallVector<Value>{op->getOperand(1), biasOf(op)};
+  auto matmul = dyn_cast<device::MatMulOp>(op);
+  SmallVector<Value> all =
+      blocks ? SmallVector<Value>{blocks.getW(), blocks.getScales(), blocks.getMins()}
+             : SmallVector<Value>{op->getOperand(1), biasOf(op), matmul ? matmul.getScales() : Value()};
   llvm::erase(all, Value());
   return all;
 }
@@ -286,8 +288,9 @@ std::string packAndCompareOpen(Operation *packed, const std::string &text, const
                                const CheckOptions &options) {
   auto seed = std::mt19937::result_type(llvm::xxh3_64bits(text));
   std::mt19937 random(seed), again(seed);
-  native::OpenedSizes opened =
-      opensImagesOnly(packed, seed) ? native::OpenedSizes::Images : native::OpenedSizes::NotOfWeights;
+  native::OpenedSizes opened = options.fewLikelyRows           ? native::OpenedSizes::FewLikelyRows
+                               : opensImagesOnly(packed, seed) ? native::OpenedSizes::Images
+                                                               : native::OpenedSizes::NotOfWeights;
   OwningOpRef<ModuleOp> fixed = native::parseCase(testContext(), text), open = native::parseCase(testContext(), text);
   Operation *plain = native::kernelOpOf(*open);
   if (!isa<device::ConvOp, device::MatMulOp, device::BlockMatMulOp>(plain) ||

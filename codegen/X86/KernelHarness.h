@@ -16,6 +16,8 @@
 namespace tessera::x86 {
 
 struct CheckOptions : native::CheckOptions {
+  bool fewLikelyRows =
+      false;               ///< checkOpenPackedKernel() opens the rows of a matmul: 1 up to those of the text, likely 1
   bool exactPairs = false; ///< sums of bf16 pairs must equal those of docs/numerics.md bit by bit
 };
 

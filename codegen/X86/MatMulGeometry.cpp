@@ -167,17 +167,47 @@ void MatMulGeometry::splitLaunch() {
   int64_t aBytes = m * dims.k * (rows.copy == RowCopy::widen ? 4 : rows.elementBytes);
   work = rows.sharesSets ? splitCopiedWork(flops, pieces, panels.count, m * rows.rowBytes, readOfB, batch)
                          : splitWork(flops, pieces, panels.count, aBytes, readOfB, batch);
-  int64_t tilesPerPanel = piecesOfPart();
+  piecesOfPart = ceilDiv(pieces, work.rowParts);
+  if (!dims.m.isKnown() && pieces == 1) {
+    splitFewLikelyRows();
+  }
+  chooseCopies();
   if (dims.m.isKnown() && columns.packed && !hasPanelInScratch() && bBytes() > 256 * 1024) {
     int64_t lines = weights.panels.bytesOfBlock() / kBlockBytes;
-    prefetchLines = std::min<int64_t>(ceilDiv(lines * panels.blocks, tilesPerPanel), 2 * lines);
+    prefetchLines = std::min<int64_t>(ceilDiv(lines * panels.blocks, piecesOfPart), 2 * lines);
   }
   if (hasPanelInScratch()) {
-    scratchBytes = copyAt = steps() * panels.blocks * weights.tileStepBytes;
+    scratchBytes = copyAt = steps() * panels.blocks * columns.copies.value_or(weights).tileStepBytes;
   }
   if (rows.copy != RowCopy::none) {
     int64_t rowsOfTile = dims.m.isKnown() ? rows.tiles.size + 1 : rows.mostRows;
-    scratchBytes = copyAt + tilesPerPanel * rowsOfTile * rows.rowBytes;
+    scratchBytes = copyAt + piecesOfPart * rowsOfTile * rows.rowBytes;
+  }
+}
+
+/// Lets the launch tiles of a matmul whose rows mostly fit one register tile hold up to kRows rows, so that the panels
+/// that they read, and perhaps copy, serve several register tiles. There are more parts of columns instead, because
+/// threads share the few launch tiles of a prompt.
+void MatMulGeometry::splitFewLikelyRows() {
+  constexpr int64_t kRows = 128, kRowBytes = 512 * 1024, kPanelParts = 16;
+  const int64_t rowsOfPart = std::min({kRows, kRowBytes / rows.rowBytes, maxOf(dims.m)});
+  piecesOfPart = std::max<int64_t>(1, ceilDiv(rowsOfPart, rows.mostRows));
+  if (piecesOfPart > 1) {
+    work.panelParts = std::max(work.panelParts, std::min(kPanelParts, columns.panels.count));
+  }
+}
+
+/// Decides whether panels of weights below 32 bits are copied as f32. Register tiles widen them at the cost of half a
+/// tile or less, and add the same products in the same order.
+void MatMulGeometry::chooseCopies() {
+  if (!columns.packed || columns.weights.copied || stepBits(columns.weights.panels.step) >= 32 ||
+      piecesOfPart < kFewestPiecesOfCopies) {
+    return;
+  }
+  if (dims.m.isKnown()) {
+    columns.weights = columns.weights.asCopies();
+  } else {
+    columns.copies = columns.weights.asCopies();
   }
 }
 

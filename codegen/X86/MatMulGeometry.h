@@ -54,6 +54,9 @@ struct MatMulColumns {
   int64_t chunk; ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
   TileWeights weights;
   PanelSplit panels;
+  /// The weights for whole row tiles of parts with many rows, if the number of rows is symbolic: as copies, while
+  /// |weights| are widened in registers.
+  std::optional<TileWeights> copies = {};
 };
 
 /// Sizes of a matmul on register tiles.
@@ -63,16 +66,18 @@ struct MatMulGeometry {
   MatMulDims dims;
   MatMulColumns columns;
   MatMulRows rows;
-  WorkSplit work;            ///< at the likely sizes
+  WorkSplit work;            ///< at the likely sizes; rowParts only if the number of rows is known
+  int64_t piecesOfPart = 1;  ///< most register tiles in the rows of a launch tile
   int64_t prefetchLines = 0; ///< lines of the next panel that each tile prefetches
   int64_t copyAt = 0;        ///< offset of the copied rows of A in scratch, behind a panel
   int64_t scratchBytes = 0;
 
-  /// Returns the register tiles of the rows. If their number is symbolic, all but the last have rows.mostRows rows, and
-  /// a launch tile has up to piecesOfPart() of them.
+  /// Fewest row tiles of a launch tile for which a panel of narrow weights is copied.
+  static constexpr int64_t kFewestPiecesOfCopies = 3;
+
+  /// Returns the register tiles of the rows. If their number is symbolic, all but the last have rows.mostRows rows.
   Dim pieces() const { return dims.m.isKnown() ? Dim(rows.tiles.pieces) : tessera::ceilDiv(dims.m, rows.mostRows); }
-  int64_t piecesOfPart() const { return ceilDiv(rows.tiles.pieces, work.rowParts); }
-  Dim rowParts() const { return dims.m.isKnown() ? Dim(work.rowParts) : tessera::ceilDiv(pieces(), piecesOfPart()); }
+  Dim rowParts() const { return dims.m.isKnown() ? Dim(work.rowParts) : tessera::ceilDiv(pieces(), piecesOfPart); }
   /// Returns the K steps.
   int64_t steps() const { return columns.weights.panels.steps(); }
   /// Returns the bytes of B.
@@ -85,12 +90,16 @@ struct MatMulGeometry {
   /// Returns true if register tiles read the |last| panel, or any other one, of an activation B in place.
   bool readsInPlace(bool last) const { return columns.inPlace && !(last && dims.n % kBlock); }
   /// Returns true if register tiles read B from a panel in scratch.
-  bool hasPanelInScratch() const { return (!columns.packed && !readsInPlace(/*last=*/true)) || columns.weights.copied; }
+  bool hasPanelInScratch() const {
+    return (!columns.packed && !readsInPlace(/*last=*/true)) || columns.weights.copied || columns.copies;
+  }
 
 private:
   void setRowCopy(device::MatMulOp op);
   void avoidSharedSets(device::MatMulOp op);
   void splitLaunch();
+  void splitFewLikelyRows();
+  void chooseCopies();
 };
 
 } // namespace tessera::x86

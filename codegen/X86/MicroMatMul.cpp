@@ -13,6 +13,7 @@
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -41,6 +42,11 @@ private:
     Value rowBegin, rowEnd, panelBegin, panelEnd;
     Value firstRow; ///< first row of the copy in scratch
   };
+  /// A panel: whether it is the last one, and how register tiles read it.
+  struct PanelForm {
+    bool last;
+    const TileWeights &weights;
+  };
   Part partOf(Value tile, Value &index);
   int64_t yBytes() { return device::elementBytes(getElementTypeOrSelf(op.getY().getType())); }
   Value batchOffset(Value batch, ArrayRef<Dim> dims, Dim matrix);
@@ -55,11 +61,13 @@ private:
   void copyRow(Value from, Value to);
   void emitPanels(const Part &part, const TileFunctions::Pointers &base);
   void emitPanel(const Part &part, TileFunctions::Pointers base, Value panel, bool last);
+  void emitOpenTiles(const Part &part, const TileFunctions::Pointers &base, bool last);
+  Value copyForManyTiles(Value panel, Value tiles, bool last);
   Value placePanel(Value matrix, Value panel, bool last);
   /// |rowOfTile| returns the first row of a register tile.
-  void emitTiles(const Part &part, const TileFunctions::Pointers &base, Value begin, Value end, int64_t rows, bool last,
-                 function_ref<Value(Value tile)> rowOfTile);
-  TileShape tileShape(int64_t rows, bool last);
+  void emitTiles(const Part &part, const TileFunctions::Pointers &base, Value begin, Value end, int64_t rows,
+                 PanelForm panel, function_ref<Value(Value tile)> rowOfTile);
+  TileShape tileShape(int64_t rows, PanelForm panel);
   TileResult resultOf(int64_t rows, bool last);
 
   device::MatMulOp op;
@@ -93,13 +101,8 @@ MatMul::Part MatMul::partOf(Value tile, Value &index) {
   Value rowPart = kb.rem(tile, g.rowParts()), rest = kb.div(tile, g.rowParts());
   Value panelPart = kb.rem(rest, work.panelParts);
   index = kb.div(rest, work.panelParts);
-  if (g.dims.m.isKnown()) {
-    part.rowBegin = kb.div(kb.mul(rowPart, g.pieces()), work.rowParts);
-    part.rowEnd = kb.div(kb.mul(kb.add(rowPart, 1), g.pieces()), work.rowParts);
-  } else {
-    part.rowBegin = kb.mul(rowPart, g.piecesOfPart());
-    part.rowEnd = kb.min(kb.add(part.rowBegin, g.piecesOfPart()), kb.index(g.pieces()));
-  }
+  part.rowBegin = kb.div(kb.mul(rowPart, g.pieces()), g.rowParts());
+  part.rowEnd = kb.div(kb.mul(kb.add(rowPart, 1), g.pieces()), g.rowParts());
   part.panelBegin = kb.div(kb.mul(panelPart, panels), work.panelParts);
   part.panelEnd = kb.div(kb.mul(kb.add(panelPart, 1), panels), work.panelParts);
   return part;
@@ -195,7 +198,7 @@ void MatMul::emitPanels(const Part &part, const TileFunctions::Pointers &base) {
 /// Returns the pointer to |panel| of the B at |matrix|. Packs or widens the panel first if register tiles cannot read
 /// it there.
 Value MatMul::placePanel(Value matrix, Value panel, bool last) {
-  const auto &[packed, inPlace, chunk, weights, panels] = g.columns;
+  const auto &[packed, inPlace, chunk, weights, panels, copies] = g.columns;
   int64_t panelBytes = panels.blocks * weights.panels.bytesOfBlock();
   if (weights.copied) {
     weights.copyPanel(kb, byteOffset(kb, matrix, kb.mul(panel, panelBytes)), kb.scratch(),
@@ -228,31 +231,54 @@ void MatMul::emitPanel(const Part &part, TileFunctions::Pointers base, Value pan
   int64_t panelBytes = panels.blocks * g.columns.weights.panels.bytesOfBlock();
   base.prefetch = g.prefetchLines ? byteOffset(kb, base.b, panelBytes) : Value();
   if (!g.dims.m.isKnown()) {
-    Value firstRow = rowOf(part.rowBegin), rows = kb.sub(rowOf(part.rowEnd), firstRow);
-    return forOpenTiles(kb, firstRow, rows, g.rows.mostRows, [&](Value first, Value count, int64_t rows) {
-      emitTiles(part, base, kb.constant(0), count, rows, last,
-                [&](Value tile) { return kb.add(first, kb.mul(tile, rows)); });
-    });
+    return emitOpenTiles(part, base, last);
   }
+  const PanelForm form{last, g.columns.weights};
   const EvenSplit &split = g.rows.tiles;
   Value wide = kb.constant(split.wide);
   if (split.wide) {
-    emitTiles(part, base, part.rowBegin, kb.min(part.rowEnd, wide), split.size + 1, last,
+    emitTiles(part, base, part.rowBegin, kb.min(part.rowEnd, wide), split.size + 1, form,
               [&](Value tile) { return kb.mul(tile, split.size + 1); });
   }
   if (split.wide < split.pieces) {
-    emitTiles(part, base, kb.max(part.rowBegin, wide), part.rowEnd, split.size, last,
+    emitTiles(part, base, kb.max(part.rowBegin, wide), part.rowEnd, split.size, form,
               [&](Value tile) { return kb.add(kb.mul(tile, split.size), split.wide); });
   }
 }
 
-/// Returns the register tile of |rows| rows of the |last| panel or of another one.
-TileShape MatMul::tileShape(int64_t rows, bool last) {
+/// Emits the row tiles of |part|, whose number is symbolic, of the panel at |base|.
+void MatMul::emitOpenTiles(const Part &part, const TileFunctions::Pointers &base, bool last) {
+  Value begin = rowOf(part.rowBegin), total = kb.sub(rowOf(part.rowEnd), begin);
+  forOpenTiles(kb, begin, total, g.rows.mostRows, [&](Value first, Value count, int64_t rows) {
+    auto rowOfTile = [&](Value tile) { return kb.add(first, kb.mul(tile, rows)); };
+    Value firstInPlace = kb.constant(0);
+    if (g.columns.copies && rows == g.rows.mostRows) {
+      TileFunctions::Pointers copy = base;
+      copy.b = kb.scratch();
+      firstInPlace = copyForManyTiles(base.b, count, last);
+      emitTiles(part, copy, kb.constant(0), firstInPlace, rows, {last, *g.columns.copies}, rowOfTile);
+    }
+    emitTiles(part, base, firstInPlace, count, rows, {last, g.columns.weights}, rowOfTile);
+  });
+}
+
+/// Copies the packed |panel| to scratch if enough row |tiles| read it. Returns the number of those that read the copy.
+Value MatMul::copyForManyTiles(Value panel, Value tiles, bool last) {
+  const PanelSplit &panels = g.columns.panels;
+  Value isMany = kb.less(kb.constant(MatMulGeometry::kFewestPiecesOfCopies - 1), tiles);
+  kb.ifThen(isMany,
+            [&] { g.columns.copies->copyPanel(kb, panel, kb.scratch(), last ? panels.lastBlocks : panels.blocks); });
+  return arith::SelectOp::create(kb.b, isMany, tiles, kb.constant(0));
+}
+
+/// Returns the register tile of |rows| rows of |panel|.
+TileShape MatMul::tileShape(int64_t rows, PanelForm panel) {
   const MatMulColumns &columns = g.columns;
+  const auto &[last, weights] = panel;
   TileShape shape;
   shape.kind = g.rows.copy == RowCopy::flip ? TileKind::U8 : g.rows.kind;
   shape.blocks = last ? columns.panels.lastBlocks : columns.panels.blocks;
-  columns.weights.describe(shape);
+  weights.describe(shape);
   shape.stepBytes = g.rows.stepBytes;
   shape.groupBytes = kBlock * g.rows.stepBytes;
   if (columns.chunk) {
@@ -290,10 +316,10 @@ TileResult MatMul::resultOf(int64_t rows, bool last) {
 
 /// Emits the row tiles [begin, end), each of |count| rows.
 void MatMul::emitTiles(const Part &part, const TileFunctions::Pointers &base, Value begin, Value end, int64_t count,
-                       bool last, function_ref<Value(Value)> rowOfTile) {
+                       PanelForm panel, function_ref<Value(Value)> rowOfTile) {
   int64_t n = g.dims.n;
-  TileShape shape = tileShape(count, last);
-  TileResult result = resultOf(count, last);
+  TileShape shape = tileShape(count, panel);
+  TileResult result = resultOf(count, panel.last);
   kb.forLoop(begin, end, 1, [&](Value tile) {
     Value row = rowOfTile(tile);
     TileFunctions::Pointers at = base;

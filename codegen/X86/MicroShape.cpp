@@ -64,6 +64,12 @@ TileWeights::TileWeights(const X86Target &target, Panels operand)
       tileStep(copied ? PackedStep::f32 : panels.step), stepBytes(stepBytesOfB(panels.step)),
       tileStepBytes(stepBytesOfB(tileStep)) {}
 
+TileWeights TileWeights::asCopies() const {
+  TileWeights copies = *this;
+  copies.copied = true, copies.tileStep = PackedStep::f32, copies.tileStepBytes = stepBytesOfB(PackedStep::f32);
+  return copies;
+}
+
 void TileWeights::describe(TileShape &shape) const {
   shape.step = tileStep;
   shape.panelRowBytes = shape.blocks * tileStepBytes;

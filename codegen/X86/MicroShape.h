@@ -40,8 +40,9 @@ std::optional<TileKind> tileKindOf(mlir::Type x, PackingAttr packing = {});
 /// Checks that kernels of |target| can read the packed weights of |op|; reports an error at |op| otherwise.
 llvm::LogicalResult checkPacking(mlir::Operation *op, const X86Target &target);
 
-/// Packed weights in the form that register tiles read. If the target cannot widen them in registers, each panel is
-/// first copied to scratch as f32.
+/// Packed weights in the form that register tiles read. Each panel is first copied to scratch as f32 if the target
+/// cannot widen weights in registers, or if so many row tiles read the panel that widening it for each of them costs
+/// more.
 struct TileWeights {
   TileWeights(const X86Target &target, Panels panels);
 
@@ -51,6 +52,8 @@ struct TileWeights {
   int64_t stepBytes;     ///< bytes of one K step of one block of columns in the operand
   int64_t tileStepBytes; ///< bytes of one K step of one block of columns as register tiles read it
 
+  /// Returns these weights with panels that are copied to scratch.
+  TileWeights asCopies() const;
   /// Sets the fields of |shape| that describe B; its blocks must already be set.
   void describe(TileShape &shape) const;
   /// Copies a panel of |blocks| blocks to |to| as f32.
