@@ -27,6 +27,7 @@ struct BlockCase {
   Epilogue epilogue = Epilogue::None;
   bool mins = false, halves = true;
   bool specials = false; ///< rows contain blocks of zeros, tiny and huge numbers, infinities and NaN
+  bool extremes = false; ///< rows and weights are mostly the largest integers, so that sums are as large as possible
 };
 
 /// Returns the text of a case as checkKernel() takes it.
@@ -71,6 +72,9 @@ public:
     if (c.specials) {
       fillRows(of<float>(inputs[0]));
     }
+    if (c.extremes) {
+      fillExtremes(of<float>(inputs[0]), of<int8_t>(inputs[1]));
+    }
   }
 
 private:
@@ -114,6 +118,21 @@ private:
     }
   }
 
+  /// Draws rows of -1 and 1, which become -127 and 127, and weights of the largest or smallest number. Signs change so
+  /// rarely that whole blocks have the same one.
+  void fillExtremes(llvm::MutableArrayRef<float> rows, llvm::MutableArrayRef<int8_t> weights) {
+    const bool isNibble = c.weights != Weights::Bytes, isSigned = c.weights == Weights::SignedNibbles;
+    const int8_t low = isNibble ? (isSigned ? -8 : 0) : -128, high = isNibble ? (isSigned ? 7 : 15) : 127;
+    float sign = 1;
+    for (float &value : rows) {
+      sign = random() % 100 ? sign : -sign;
+      value = sign;
+    }
+    for (int8_t &weight : weights) {
+      weight = random() % 16 ? high : low;
+    }
+  }
+
   const BlockCase &c;
   std::mt19937_64 random;
 };
@@ -150,6 +169,7 @@ BlockCase draw(std::mt19937_64 &random) {
   c.weights = Weights(random() % 3);
   c.epilogue = Epilogue(random() % 4);
   c.mins = random() % 2, c.halves = random() % 2, c.specials = random() % 4 == 0;
+  c.extremes = !c.specials && random() % 3 == 0;
   return c;
 }
 
@@ -163,6 +183,15 @@ TEST(BlockMatMul, ManyRows) { check({{2, 37}, 96, 48, 32, Weights::Nibbles, Epil
 
 TEST(BlockMatMul, SpecialRows) {
   check({{40}, 160, 17, 32, Weights::SignedNibbles, Epilogue::None, true, true, /*specials=*/true}, 3);
+}
+
+/// Tests the largest sums of integers, which partial sums of 16 bits must hold, in few and many rows.
+TEST(BlockMatMul, Extremes) {
+  for (Weights weights : {Weights::Nibbles, Weights::SignedNibbles, Weights::Bytes}) {
+    BlockCase c{{weights == Weights::Bytes ? 3 : 21}, 160, 24, 32, weights};
+    c.extremes = true;
+    check(c, 4);
+  }
 }
 
 TEST(BlockMatMul, Random) {
