@@ -11,7 +11,7 @@ import pytest
 from tessera import _calibration
 from tessera.calibration import sequence
 from tessera.calibration.contractions import ROWS, Lack, Contraction, Statistics
-from tessera.calibration.rounding import METHODS, is_exact, may_round, round_alone, round_weights
+from tessera.calibration.rounding import METHODS, _as_halves, is_exact, may_round, round_alone, round_weights
 from tessera.calibration.worker import Candidate
 
 WAY = Candidate(1 / 64, 0, -127)
@@ -254,6 +254,7 @@ def test_weights_alone_in_groups(layer: tuple[Contraction, np.ndarray]) -> None:
     for i, sample in enumerate(x):
         collected.add(sample * 1.0, i, None)
     four, eight = (round_alone(contraction, collected, bits) for bits in (True, False))
+    halves = round_alone(contraction, collected, True, halves=True)
     assert four.bits == 4 and four.scales.shape == (32, 2) and four.integers.min() == -8 and four.integers.max() == 7
     assert eight.bits == 8 and eight.scales.shape == (32, 1)
     blocks = np.pad(contraction.weight, [(0, 0), (0, 16)]).reshape(32, 2, 32)
@@ -262,6 +263,17 @@ def test_weights_alone_in_groups(layer: tuple[Contraction, np.ndarray]) -> None:
     plain = type(four)(nearest, scales, bits=4)
     assert alone_error(contraction, x, four) < 0.5 * alone_error(contraction, x, plain)
     assert alone_error(contraction, x, eight) < 0.02 * alone_error(contraction, x, four)
+    assert np.array_equal(halves.scales, halves.scales.astype(np.float16)) and not np.array_equal(
+        four.scales, four.scales.astype(np.float16)
+    )
+    assert alone_error(contraction, x, halves) < 0.5 * alone_error(contraction, x, plain)
+
+
+def test_scales_beyond_f16_stay() -> None:
+    scales = np.array([1e-30, -1e-6, 2.0**-14, 0.1, -3.3, 65504, 7e4, -1e30], np.float32)
+    rounded = _as_halves(scales)
+    assert rounded.dtype == np.float32 and np.array_equal(rounded[[0, 1, 2, 5, 6, 7]], scales[[0, 1, 2, 5, 6, 7]])
+    assert np.array_equal(rounded[3:5], scales[3:5].astype(np.float16))
 
 
 def test_groups_of_a_convolution_are_whole_kernels() -> None:

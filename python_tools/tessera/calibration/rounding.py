@@ -102,10 +102,13 @@ def _by_channels(contraction: Contraction, rows: np.ndarray) -> np.ndarray:
     return rows.reshape(-1, contraction.sharing).mean(axis=1).astype(np.float32)
 
 
-def round_alone(contraction: Contraction, statistics: Statistics, four_bits: bool, lack: Lack | None = None) -> Rounded:
+def round_alone(
+    contraction: Contraction, statistics: Statistics, four_bits: bool, lack: Lack | None = None, halves: bool = False
+) -> Rounded:
     """Rounds the weights alone, with float inputs: to 8 bits with a scale per channel or, with `four_bits`, as the
     compiler wants W4.
-    lack: the error of the inputs, to be compensated.
+    lack: the error of the inputs, to be compensated. halves: f16 represents the scales, as kernels that quantise blocks
+    of their inputs need it.
     """
     weights, taps = contraction.matrix.astype(np.float32), contraction.depth // contraction.reduced
     bits, group = (contraction.bits, contraction.group) if four_bits else (8, contraction.reduced)
@@ -113,6 +116,7 @@ def round_alone(contraction: Contraction, statistics: Statistics, four_bits: boo
     if lack:
         weights += np.float32(TOWARDS) * _solve(moments, np.matmul(weights, lack.moments))
     scales = _group_scales(weights, np.einsum("gkk->gk", moments), bits, run)
+    scales = _as_halves(scales) if halves else scales
     integers, losses = round_groups(
         weights, moments, scales[None], -(1 << (bits - 1)), (1 << (bits - 1)) - 1, clip_first=False, run=run
     )
@@ -123,6 +127,13 @@ def round_alone(contraction: Contraction, statistics: Statistics, four_bits: boo
         wide=contraction.wide,
         loss=float(losses.mean()),
     )
+
+
+def _as_halves(scales: np.ndarray) -> np.ndarray:
+    """Rounds scales to f16, except those beyond the numbers that it represents in full precision (WeightOnly.cpp)."""
+    kinds = np.finfo(np.float16)
+    fits = (np.abs(scales) >= kinds.tiny) & (np.abs(scales) <= kinds.max)
+    return np.where(fits, np.where(fits, scales, 1).astype(np.float16), scales).astype(np.float32)
 
 
 def _solve(moments: np.ndarray, right: np.ndarray) -> np.ndarray:

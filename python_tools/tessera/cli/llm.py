@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Sequence
 
 from .. import top_model
 from ..errors import usage_error
@@ -15,6 +15,7 @@ from ..files import atomic_write, require_file, scratch_folder
 from ..llm import Constraint, Drafter, LanguageModel, Sampling
 from ..progress import command
 from ..targets import targets
+from .calibrated_decoder import PRECISIONS, Calibration, Chosen, check_precision
 from .common import Context, Parser
 from .decoder_source import AS_IN_THE_FILE, DecoderSource, Precision
 from .encoder_decoder import compile_encoder_decoder, is_encoder_decoder
@@ -36,6 +37,18 @@ def _add_weights(sub: Parser) -> None:
         help=f"{AS_IN_THE_FILE}: weights keep their bits where the file quantises groups of at least 16 numbers; W4A8 "
         "or W8A8: the same, and matmuls quantise blocks of their inputs at run time, which is faster; or F32, BF16, "
         "W8, W4, DYNAMIC_INT8: weights are dequantised and then treated as by model_deploy (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--calibration_text",
+        metavar="FILE",
+        help=f"--quantize {', '.join(PRECISIONS)}: choose the integer weights with this text, so that the outputs of "
+        "each matmul change least; they are used if the perplexity of the last quarter of the text falls",
+    )
+    sub.add_argument(
+        "--group_size",
+        type=int,
+        metavar="N",
+        help="W4, W4A8: weights that share a scale, a multiple of 16 (default: 32)",
     )
 
 
@@ -170,6 +183,38 @@ def _add_chat(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     return sub
 
 
+def _check_rounding(args: argparse.Namespace, is_pair: bool) -> None:
+    """Checks the flags that say how weights become integers."""
+    for flag in ("calibration_text", "group_size"):
+        if getattr(args, flag) is not None and is_pair:
+            raise usage_error(f"--{flag} is for decoders; the folder has an encoder")
+    if args.calibration_text is not None:
+        check_precision(args.quantize)
+    if args.group_size is not None and (
+        args.quantize not in ("W4", "W4A8") or args.group_size < 16 or args.group_size % 16
+    ):
+        raise usage_error(
+            f"--group_size {args.group_size}: must be a multiple of 16, and requires --quantize W4 or W4A8"
+        )
+
+
+def _calibrate(context: Context, source: DecoderSource, flags: Sequence[str], folder: Path) -> Chosen | None:
+    """Chooses weights with --calibration_text, if it is given."""
+    args, report = context.args, context.report
+    if args.calibration_text is None:
+        return None
+    chosen = Calibration(source, args.quantize, flags, folder, report).run(Path(args.calibration_text))
+    found = chosen.perplexities
+    report.say(
+        f"perplexity of {found['tokens']} tokens that did not choose weights: F32 {found['f32']:.4f}, {args.quantize} "
+        f"{found['without']:.4f}, with chosen weights {found['with']:.4f}"
+    )
+    context.result["calibration"] = {**found, "used": bool(chosen.weights)}
+    if not chosen.weights:
+        report.warn("--calibration_text does not lower the perplexity, so the model is the same as without it")
+    return chosen
+
+
 def work_llm(context: Context) -> None:
     args, report = context.args, context.report
     is_pair = is_encoder_decoder(Path(args.model))
@@ -177,6 +222,7 @@ def work_llm(context: Context) -> None:
         require_file(args.model, "model")
     targets().require_chip(args.chip)
     precision = Precision.parse(args.quantize)
+    _check_rounding(args, is_pair)
     for flag in ("sequences", "kv"):
         if getattr(args, flag) is not None and (is_pair or Path(args.model).suffix == ".onnx"):
             raise usage_error(f"--{flag} needs a .gguf file or a checkpoint folder: an .onnx file has its own caches")
@@ -186,12 +232,17 @@ def work_llm(context: Context) -> None:
     shape = {name: getattr(args, name) for name in ("tokenizer", "context", "chunk", "all_logits", "sequences", "kv")}
     source = DecoderSource(Path(args.model), **shape)
     output = context.outputs.path(args.output)
+    flags = [] if args.group_size is None else ["--group-size", str(args.group_size)]
+    report.total = 2 if args.calibration_text is None else 5
     with scratch_folder() as folder:
+        chosen = _calibrate(context, source, flags, folder)
+        dequantises = precision.dequantises or bool(chosen and chosen.weights)
         with report.step("import and optimise") as step:
-            model, result = source.import_top(folder, report, precision.dequantises)
+            model, result = source.import_top(folder, report, dequantises)
             step.note = f"{result['architecture']}, {result.get('ops', 0)} ops"
+        flags += chosen.flags_for(model, folder, report) if chosen else []
         with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-            top_model.deploy(model, output, report, chip=args.chip, quantize=precision.compiled)
+            top_model.deploy(model, output, report, chip=args.chip, quantize=precision.compiled, extra=flags)
             step.note = f"{output.stat().st_size / 1e6:.1f} MB"
     context.result.update(model=args.output, architecture=result["architecture"])
     report.finish([command("tessera", "generate", args.output, "--prompt", "Once upon a time")])
