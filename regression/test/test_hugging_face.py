@@ -185,6 +185,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama-tied": ("Llama", {**SIZES, "rope_scaling": YARN, "tie_word_embeddings": True}),
     "mistral": ("Mistral", {**SIZES, "sliding_window": 9, "head_dim": 16}),
     "qwen2": ("Qwen2", {**SIZES, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 0}),
+    "qwen2-mixed": ("Qwen2", {**SIZES, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1}),
     "qwen3": ("Qwen3", {**SIZES, "head_dim": 32}),
     "phi3": ("Phi3", {**SIZES, "sliding_window": 9, "rope_scaling": LONG, "original_max_position_embeddings": 48}),
     "gemma3": (

@@ -16,6 +16,8 @@
 
 namespace tessera::top {
 
+inline constexpr int64_t kMostLayers = 1 << 16;
+
 /// The hyperparameters of a decoder. Which tensors a layer has (biases, norms of queries and keys, fused projections)
 /// follows from the checkpoint.
 struct DecoderConfig {
@@ -36,6 +38,7 @@ struct DecoderConfig {
   int64_t window = 0;          ///< number of positions that windowed layers attend to; 0 = all
   int64_t windowPeriod = 1;    ///< every n-th layer attends to all positions, the others have windows; 1 = all layers
                                ///< have windows
+  std::vector<bool> windowed;  ///< which layers have windows, in place of windowPeriod; empty = windowPeriod says it
   double windowRotaryBase = 0; ///< rotary base of windowed layers; 0 = rotaryBase
 };
 

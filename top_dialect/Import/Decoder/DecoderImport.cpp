@@ -61,7 +61,10 @@ private:
   Value feedForward(Value x);
   Value activate(Value x);
   bool isWindowed(int64_t layer) const {
-    return config.window && (config.windowPeriod == 1 || (layer + 1) % config.windowPeriod != 0);
+    const bool isListed = !config.windowed.empty();
+    return config.window && (isListed                   ? bool(config.windowed[layer])
+                             : config.windowPeriod == 1 ? true
+                                                        : (layer + 1) % config.windowPeriod != 0);
   }
 
   const DecoderConfig &config;
@@ -134,7 +137,7 @@ Value DecoderBuilder::mask(const Sequence &sequence, bool isWindowed) {
   Value key = graph.slice(graph.constant({1, positionCount}, values, "positions"), 1, 0, sequence.total);
   Value query = graph.slice(graph.constant({positionCount, 1}, values, "positions"), 0, sequence.past, sequence.size);
   Value isSeen = graph.create<CompareOp>(key, query, CompareKind::le);
-  if (isWindowed) {
+  if (isWindowed && config.window < positionCount) {
     Value last = graph.add(key, graph.scalar(graph.f32(), double(config.window)));
     isSeen = graph.create<AndOp>(isSeen, graph.create<CompareOp>(last, query, CompareKind::gt));
   }
@@ -153,12 +156,13 @@ Value DecoderBuilder::rotaryTable(bool isWindowed, double (*function)(double)) {
   } else if (!isLocal && !config.rotaryDivisors.empty()) {
     divisors = config.rotaryDivisors;
   }
+  const double scale = isLocal ? 1 : config.rotaryScale;
   std::vector<float> table(positionCount * pairs);
   for (int64_t i = 0; i < pairs; ++i) {
     const double frequency = std::pow(base, -2.0 * double(i) / double(config.rotarySize)) /
                              (divisors[i] * (isLocal ? 1 : config.rotaryFactor));
     for (int64_t position = 0; position < positionCount; ++position) {
-      table[position * pairs + i] = float(config.rotaryScale * function(double(position) * frequency));
+      table[position * pairs + i] = float(scale * function(double(position) * frequency));
     }
   }
   return rowsOf(graph.constant({positionCount, pairs}, table, "rotary"));
@@ -355,7 +359,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> DecoderBuilder::run() {
 
 llvm::Error checkConfig(const DecoderConfig &config, const DecoderOptions &options) {
   auto fail = [](auto &&...args) { return llvm::createStringError(llvm::formatv(args...).str()); };
-  constexpr int64_t kMost = 1 << 16, kLargestHead = 1 << 12; // so that products and tables of sizes stay small
+  constexpr int64_t kMost = kMostLayers, kLargestHead = 1 << 12; // so that products and tables of sizes stay small
   if (std::max({config.layers, config.width, config.heads}) > kMost || config.headSize > kLargestHead) {
     return fail(
         "{0} layers of width {1} with {2} heads of size {3} are too many; the largest are {4}, {4}, {4} and {5}",

@@ -27,15 +27,16 @@ struct Family {
   double epsilon = 1e-6;
   int64_t headSize = 0; ///< 0 = width / heads
   double rotaryBase = 10000;
+  int64_t window = 0;
 };
 
 constexpr Family kFamilies[] = {
     {"llama", "llama"},
-    {"mistral", "llama"},
-    {"qwen2", "qwen2"},
-    {"qwen3", "qwen3", false, 1e-6, 128},
+    {"mistral", "llama", false, 1e-6, 0, 10000, 4096},
+    {"qwen2", "qwen2", false, 1e-6, 0, 10000, 4096},
+    {"qwen3", "qwen3", false, 1e-6, 128, 10000, 4096},
     {"phi3", "phi3", false, 1e-5},
-    {"gemma3_text", "gemma3", true, 1e-6, 256, 1e6},
+    {"gemma3_text", "gemma3", true, 1e-6, 256, 1e6, 4096},
     {"gpt2", "gpt2", true, 1e-5},
 };
 
@@ -119,7 +120,7 @@ private:
   }
 
   void readActivation();
-  void readWindow(StringRef type);
+  void readWindow(const Family &family);
   void readLayerTypes(const llvm::json::Array &types);
   void readRotary(const Family &family);
   void readScaling(const Object &scaling);
@@ -159,35 +160,25 @@ void ConfigReader::readLayerTypes(const llvm::json::Array &types) {
     rejectUnsupported("'layer_types' must list sliding_attention or full_attention for each layer");
     return;
   }
-  auto full = llvm::find_if_not(types, isWindowed);
-  config.windowPeriod = full == types.end() ? 1 : full - types.begin() + 1;
-  if (llvm::none_of(types, isWindowed)) {
-    config.window = 0;
-    return;
-  }
-  for (auto [i, type] : llvm::enumerate(types)) {
-    const bool expected = full == types.end() || int64_t(i + 1) % config.windowPeriod != 0;
-    if (isWindowed(type) != expected) {
-      rejectUnsupported("'layer_types' is not periodic, which is not supported");
-      return;
-    }
-  }
+  config.windowed.assign(llvm::map_iterator(types.begin(), isWindowed), llvm::map_iterator(types.end(), isWindowed));
 }
 
-void ConfigReader::readWindow(StringRef type) {
-  const bool hasWindow = find("sliding_window");
-  config.window = hasWindow ? integer({"sliding_window"}) : 0;
-  const bool isQwen = type.starts_with("qwen");
-  const Value *uses = find("use_sliding_window");
-  const Value *layers = find("layer_types"), *full = find("max_window_layers");
+void ConfigReader::readWindow(const Family &family) {
+  constexpr int64_t kFirstOfQwen = 28;
+  const bool isQwen = family.type.starts_with("qwen"), isMissing = !json.get("sliding_window");
+  config.window = isMissing ? family.window : find("sliding_window") ? integer({"sliding_window"}) : 0;
+  const Value *uses = find("use_sliding_window"), *layers = find("layer_types"), *full = find("max_window_layers");
   if ((uses && isOff(*uses)) || (isQwen && !uses)) {
     config.window = 0;
   } else if (layers && layers->getAsArray()) {
     readLayerTypes(*layers->getAsArray());
-  } else if (type == "gemma3_text") {
+  } else if (family.architecture == "gemma3") {
     config.windowPeriod = integer({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
-  } else if (isQwen && full && config.window && full->getAsInteger() != 0) {
-    rejectUnsupported("'max_window_layers' without 'layer_types' is not supported");
+  } else if (isQwen) { // the layers from max_window_layers on have windows
+    const int64_t first = full ? full->getAsInteger().value_or(0) : kFirstOfQwen;
+    for (int64_t layer = 0; layer < std::min(config.layers, kMostLayers); ++layer) {
+      config.windowed.push_back(layer >= first);
+    }
   }
   for (StringRef key : {"sliding_window_pattern", "_sliding_window_pattern"}) {
     find(key); // layer_types says the same
@@ -321,7 +312,7 @@ llvm::Error ConfigReader::read(std::string &architecture) {
   config.context = integer({"max_position_embeddings", "n_positions"});
   config.epsilon = real({"rms_norm_eps", "layer_norm_epsilon"}, family->epsilon);
   readActivation();
-  readWindow(type);
+  readWindow(*family);
   if (type != "gpt2") {
     readRotary(*family);
   }
