@@ -9,6 +9,7 @@
 #include "codegen/Npu/Passes.h"
 #include "codegen/Npu/PlanFile.h"
 #include "codegen/Target/Registry.h"
+#include "device_dialect/IR/DeviceBlockOps.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -36,6 +37,9 @@ constexpr double kHandOver = 20e-6;
 
 /// Returns the factor by which multiplications of this op are slower than those of a dense int8 one.
 double divisorOf(Operation *op, const hw::Chip &chip) {
+  if (isa<device::BlockMatMulOp>(op)) { // quantises its f32 operand
+    return 1;
+  }
   mlir::Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
   double divisor = isa<FloatType>(element) ? chip.floatDivisor : element.isInteger(16) ? chip.int16Divisor : 1;
   if (auto conv = dyn_cast<device::ConvOp>(op)) {

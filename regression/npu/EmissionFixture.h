@@ -119,6 +119,7 @@ protected:
   bmodel::npu::Report last; ///< the report of the last run
 
   bool signedZeros = false;  ///< floats are drawn from -1, -0, 0 and 1
+  bool rareNumbers = false;  ///< some floats are NaN, infinite or tiny, or lie between zeros
   bool wholeNumbers = false; ///< floats are whole numbers, so that no sum is rounded in any order
 
   MLIRContext &context = testContext();
@@ -126,6 +127,18 @@ protected:
   size_t pointwise = 0;                                     ///< conv commands with a single tap
 
 private:
+  /// Returns |value|, or another number in some places: 64 zeros or tiny numbers in a row, NaN and infinities.
+  static float rareNumber(float value, size_t at) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const size_t run = at / 64 % 5, draw = size_t(between(0, 600));
+    return draw == 0   ? std::numeric_limits<float>::quiet_NaN()
+           : draw == 1 ? kInfinity
+           : draw == 2 ? -kInfinity
+           : run == 1  ? 0
+           : run == 3  ? std::ldexp(value, -122)
+                       : value;
+  }
+
   top::HostTensor randomTensor(RankedTensorType type) {
     top::HostTensor tensor(type);
     llvm::MutableArrayRef<char> bytes = tensor.getBytes();
@@ -145,6 +158,7 @@ private:
     if (type.getElementType().isF32()) {
       for (size_t i = 0; i < bytes.size() / 4; ++i) {
         float value = float(between(-4000, 4000)) * 1e-3f;
+        value = rareNumbers ? rareNumber(value, i) : value;
         memcpy(bytes.data() + 4 * i, &value, 4);
       }
       return tensor;

@@ -52,6 +52,7 @@ void registerNpuModels(DialectRegistry &registry) {
   registry.insert<NpuDialect>();
   registry.addExtension(+[](MLIRContext *context, device::DeviceDialect *) {
     attachAttentionModels(context);
+    attachBlockMatMulModels(context);
     attachConvModels(context);
     attachCopyModels(context);
     attachCumSumModels(context);

@@ -11,6 +11,7 @@ namespace tessera::npu {
 
 /// Each function attaches the emission of one family of ops. registerNpuModels calls all of them.
 void attachAttentionModels(mlir::MLIRContext *context);
+void attachBlockMatMulModels(mlir::MLIRContext *context);
 void attachConvModels(mlir::MLIRContext *context);
 void attachCopyModels(mlir::MLIRContext *context);
 void attachCumSumModels(mlir::MLIRContext *context);
