@@ -77,6 +77,11 @@ Partition::Partition(func::FuncOp function, Targets targets) : function(function
   }
 }
 
+/// Returns true if the op pads inputs, or cuts outputs, of a target that supports only fixed sizes.
+static bool isPadding(Operation *op, const codegen::Target &target) {
+  return device::hasOpenSizes(op) && !target.supportsSymbolicSizes() && !op->hasAttr(device::kUnpaddedAttr);
+}
+
 void Partition::surveyAll() {
   ops = opsOf(function);
   rejected.assign(chips.size(), Rejections());
@@ -235,9 +240,14 @@ llvm::Error Partition::decide() {
     return error;
   }
   Problem problem = makeProblem();
-  // If the first target can run everything, it does: the user asked for it.
-  Decision decision =
-      rejected.front().empty() ? arrange(problem, std::vector<uint32_t>(ops.size(), 0)) : partition::decide(problem);
+  // If the first target can run everything but the padding of a bucket, it does: the user asked for it.
+  bool runsAll =
+      llvm::all_of(rejected.front(), [&](const auto &each) { return isPadding(each.first, *chips.front()); });
+  std::vector<uint32_t> first;
+  for (Operation *op : ops) {
+    first.push_back(rejected.front().contains(op) ? uint32_t(chips.size() - 1) : 0);
+  }
+  Decision decision = runsAll ? arrange(problem, std::move(first)) : partition::decide(problem);
   allSubnets.assign(decision.phases.size(), {});
   moved.clear();
   for (auto [number, op] : llvm::enumerate(ops)) {
@@ -245,9 +255,8 @@ llvm::Error Partition::decide() {
     double seconds = problem.ops[number].seconds[decision.target[number]];
     subnet.target = decision.target[number], subnet.seconds += seconds;
     subnet.ops.push_back(op);
-    bool isPadding =
-        device::hasOpenSizes(op) && !chips.front()->supportsSymbolicSizes() && !op->hasAttr(device::kUnpaddedAttr);
-    if (subnet.target != 0 && !isPadding && !isa<device::ReshapeOp>(op)) { // views are free on every target
+    if (subnet.target != 0 && !isPadding(op, *chips.front()) &&
+        !isa<device::ReshapeOp>(op)) { // views are free on every target
       moved.push_back({op, reasonOf(op, subnet.target, seconds), rejected.front().contains(op)});
     }
   }

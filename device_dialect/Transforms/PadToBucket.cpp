@@ -92,6 +92,7 @@ private:
   void visit(Operation *op);
   void keep(Operation *op);
   bool tryPadding(Operation *op, std::string &reason);
+  bool tryAppending(CopyOp op);
   Operation *clonePadded(Operation *op, const PaddingRule &rule);
   bool fitsBucket(Type type) const;
   RankedTensorType paddedType(Value value) const {
@@ -105,7 +106,10 @@ private:
   Value cut(Value value);
   Value fill(Value value, ArrayRef<PaddingRule::Need> needs);
   Value scalarConstant(Type type, double value);
-  Value frontOf(ArrayRef<Dim> sizes, Type element, double inside, double outside);
+  Value frontOf(ArrayRef<Dim> sizes, Type element, double inside, double outside, ArrayRef<Dim> largest = {});
+  Value frontAlong(unsigned dim, Dim size, RankedTensorType type);
+  Value firstInside(Location loc, RankedTensorType type, ArrayRef<Value> masks, ArrayRef<Value> values,
+                    Value otherwise);
 
   func::FuncOp function;
   const Bucket &bucket;
@@ -175,7 +179,8 @@ void BucketPadder::visit(Operation *op) {
   // The host computes what depends on sizes alone. Copies of constants do not depend on them in the end.
   bool usesInputs = dependsOnInputs.contains(op);
   std::string reason;
-  if ((usesInputs || isa<CopyOp, ReshapeOp>(op)) && tryPadding(op, reason)) {
+  auto copy = dyn_cast<CopyOp>(op);
+  if ((copy && tryAppending(copy)) || ((usesInputs || isa<CopyOp, ReshapeOp>(op)) && tryPadding(op, reason))) {
     replaced.insert(op);
     return;
   }
@@ -223,6 +228,121 @@ bool BucketPadder::tryPadding(Operation *op, std::string &reason) {
       }
     }
   }
+  return true;
+}
+
+/// A tensor of an open size, and fixed slices behind it along one dim of the result.
+struct Append {
+  Value front, back;
+  SymbolicPiece slices; ///< the part of |back| that the copy reads, with the dims of the result in any order
+  unsigned dim;
+};
+
+/// Returns true if |piece| covers all other dims of |y| than |dim|, and |dim| from |begin| on.
+bool coversFrom(const SymbolicPiece &piece, Shape y, unsigned dim, Dim begin) {
+  return llvm::all_of(llvm::seq(0u, unsigned(y.rank())), [&](unsigned d) {
+    return piece.dstSteps[d] == 1 && sameSize(piece.dstOffsets[d], d == dim ? begin : Dim(0)) &&
+           (d == dim || sameSize(piece.sizes[d], y[d]));
+  });
+}
+
+/// Matches a copy that joins an f32 tensor of an open size and few fixed slices, as decoders append new keys and values
+/// to their caches.
+std::optional<Append> matchAppend(CopyOp op) {
+  constexpr int64_t kMostSlices = 8; // each costs a map
+  Shape y = op.getY();
+  std::optional<unsigned> dim;
+  for (unsigned d = 0; d < y.rank(); ++d) {
+    if (!y[d].isKnown()) {
+      if (dim) {
+        return std::nullopt;
+      }
+      dim = d;
+    }
+  }
+  if (!dim || op.getPieces().size() != 2 || op.getFill() || !typeOf(op.getY()).getElementType().isF32()) {
+    return std::nullopt;
+  }
+  const SymbolicPiece front(cast<PieceAttr>(op.getPieces()[0])), back(cast<PieceAttr>(op.getPieces()[1]));
+  Value x = op.getSources()[front.source], more = op.getSources()[back.source];
+  const bool isFixed = Shape(more).isKnown() && back.sizes[*dim].isKnown() && back.sizes[*dim].value() <= kMostSlices;
+  if (!isFixed || Shape(x).rank() != y.rank() || !coversFrom(front, y, *dim, 0) ||
+      !coversFrom(back, y, *dim, Shape(x)[*dim])) {
+    return std::nullopt;
+  }
+  for (unsigned d = 0; d < y.rank(); ++d) {
+    if (front.srcDims[d] != int64_t(d) || front.srcSteps[d] != 1 || !sameSize(front.srcOffsets[d], Dim(0)) ||
+        !sameSize(front.sizes[d], Shape(x)[d])) {
+      return std::nullopt;
+    }
+  }
+  return Append{x, more, back, *dim};
+}
+
+/// Returns a tensor that holds 1 at the first |size| indices of |dim|, and 0 behind; it broadcasts to |type|.
+Value BucketPadder::frontAlong(unsigned dim, Dim size, RankedTensorType type) {
+  SmallVector<Dim> sizes(type.getRank(), 1), largest(type.getRank(), 1);
+  sizes[dim] = size, largest[dim] = Shape(type)[dim];
+  return frontOf(sizes, builder.getI1Type(), 1, 0, largest);
+}
+
+/// Returns the elements of the first of |values| whose mask is 1, else those of |otherwise|, or 0 if that is null.
+Value BucketPadder::firstInside(Location loc, RankedTensorType type, ArrayRef<Value> masks, ArrayRef<Value> values,
+                                Value otherwise) {
+  SmallVector<Value> operands(masks);
+  llvm::append_range(operands, values);
+  if (otherwise) {
+    operands.push_back(otherwise);
+  }
+  auto map = MapOp::create(builder, loc, type, operands);
+  SmallVector<Type> scalars(masks.size(), builder.getI1Type());
+  scalars.resize(operands.size(), type.getElementType());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(&map.getBody(), {}, scalars, SmallVector<Location>(operands.size(), loc));
+  Value result = otherwise ? Value(body->getArguments().back()) : scalarConstant(type.getElementType(), 0);
+  for (size_t i = masks.size(); i-- > 0;) {
+    result = arith::SelectOp::create(builder, loc, body->getArgument(i), body->getArgument(masks.size() + i), result);
+  }
+  YieldOp::create(builder, loc, result);
+  return map.getY();
+}
+
+/// Replaces a copy that writes behind elements whose number is known at run time by maps: each new slice is selected
+/// where a mask, which the host computes from the number, says so. The result is 0 behind its real elements.
+bool BucketPadder::tryAppending(CopyOp op) {
+  std::optional<Append> append = matchAppend(op);
+  if (!append || !fitsBucket(op.getY().getType()) || !fitsBucket(append->front.getType())) {
+    return false;
+  }
+  const unsigned dim = append->dim;
+  RankedTensorType type = paddedType(op.getY());
+  auto known = padded.find(append->front);
+  Value front = known == padded.end() ? append->front : known->second.value;
+  front = CopyOp::create(builder, op.getLoc(), type, front, builder.getArrayAttr({identityPiece(typeOf(front))}),
+                         builder.getF64FloatAttr(0));
+  const Dim begin = Shape(append->front)[dim];
+  SmallVector<Value> values{front}, masks{frontAlong(dim, begin, type)};
+  SmallVector<Dim> sizes(Shape(type).dims());
+  sizes[dim] = 1;
+  for (int64_t slice = 0, count = append->slices.sizes[dim].value(); slice < count; ++slice) {
+    SymbolicPiece piece = append->slices;
+    piece.source = 0, piece.sizes[dim] = 1, piece.dstOffsets[dim] = 0;
+    if (int64_t from = piece.srcDims[dim]; from >= 0) {
+      piece.srcOffsets[from] = piece.srcOffsets[from] + slice * piece.srcSteps[dim];
+    }
+    values.push_back(CopyOp::create(builder, op.getLoc(), tensorType(sizes, type.getElementType()), append->back,
+                                    builder.getArrayAttr({piece.get(op.getContext())}), FloatAttr()));
+    masks.push_back(frontAlong(dim, begin + (slice + 1), type));
+  }
+  Value result;
+  for (size_t left = values.size(); left > 0;) { // a map of a chip has few operands
+    const size_t count = result ? 1 : 2;
+    left -= count;
+    result =
+        firstInside(op.getLoc(), type, ArrayRef(masks).slice(left, count), ArrayRef(values).slice(left, count), result);
+  }
+  padded[op.getY()] = {result, SmallVector<Filling>(type.getRank())};
+  padded[op.getY()].fillings[dim] = 0;
   return true;
 }
 
@@ -294,12 +414,14 @@ Value BucketPadder::cut(Value value) {
 }
 
 /// Returns a tensor of the sizes of the bucket that holds |inside| where the indices are below |sizes|, and |outside|
-/// elsewhere.
-Value BucketPadder::frontOf(ArrayRef<Dim> sizes, Type element, double inside, double outside) {
-  SmallVector<Dim> largest;
+/// elsewhere. |largest|: the sizes of the tensor, if these are not the largest ones of |sizes|.
+Value BucketPadder::frontOf(ArrayRef<Dim> sizes, Type element, double inside, double outside, ArrayRef<Dim> largest) {
+  SmallVector<Dim> ofBucket(largest);
   SymbolicPiece piece;
   for (Dim size : sizes) {
-    largest.push_back(substitute(size, [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); }));
+    if (largest.empty()) {
+      ofBucket.push_back(substitute(size, [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); }));
+    }
     piece.sizes.push_back(size), piece.dstOffsets.push_back(0), piece.dstSteps.push_back(1);
     piece.srcDims.push_back(-1), piece.srcSteps.push_back(1);
   }
@@ -310,7 +432,7 @@ Value BucketPadder::frontOf(ArrayRef<Dim> sizes, Type element, double inside, do
                      : DenseElementsAttr::get(one, builder.getIntegerAttr(element, int64_t(inside)));
   Location loc = function.getLoc();
   auto constant = top::ConstantOp::create(builder, loc, one, content);
-  return CopyOp::create(builder, loc, tensorType(largest, element), constant.getResult(),
+  return CopyOp::create(builder, loc, tensorType(ofBucket, element), constant.getResult(),
                         builder.getArrayAttr({piece.get(builder.getContext())}), builder.getF64FloatAttr(outside));
 }
 

@@ -197,8 +197,8 @@ def test_tokenizer(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not has_machine(), reason="the PTX machine is not built or cannot run here")
 def test_decode_on_devices(tmp_path: Path, need: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token at any length of the caches: files for the NPU, in buckets, give the bits of x86. The GPU runs all ops,
-    and adds the sums of attention in another order."""
+    """A token at any length of the caches: the NPU, in buckets, and the GPU run all ops. Norms and
+    attention add their sums in another order than x86."""
     import tessera.runtime as runtime
 
     monkeypatch.setenv("BMRT_LIBCUDA", str(MACHINE))
@@ -212,6 +212,7 @@ def test_decode_on_devices(tmp_path: Path, need: Callable[[str], Path], monkeypa
         how = ("--chip", chip, "--quantize", "W4A8", *buckets, "--skip_validation")
         printed = check(run_tool("model_deploy", "--mlir", mlir, "--model", path, *how))
         assert chip != "cuda" or "none run on the host" in printed
+        assert chip != "npu-base" or printed.count("npu-base runs all") == 2, printed
         nets[chip] = runtime.load(str(path)).net()
     for past in (3, 15, 40):
         rng = np.random.default_rng(past)
@@ -221,5 +222,5 @@ def test_decode_on_devices(tmp_path: Path, need: Callable[[str], Path], monkeypa
             if tensor.name.startswith("past"):
                 inputs[tensor.name] = rng.standard_normal((1, 4, past, 8)).astype(np.float32)
         wanted = nets["x86"](inputs)["logits"]
-        assert np.array_equal(nets["npu-base"](inputs)["logits"], wanted), past
-        np.testing.assert_allclose(nets["cuda"](inputs)["logits"], wanted, rtol=1e-4, atol=1e-4)
+        for chip in ("npu-base", "cuda"):
+            np.testing.assert_allclose(nets[chip](inputs)["logits"], wanted, rtol=1e-4, atol=1e-4)

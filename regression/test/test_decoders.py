@@ -45,7 +45,7 @@ class Graph:
 
     def save(self, path: Path, inputs: Mapping[str, list[int | str]], outputs: Mapping[str, str]) -> None:
         self.nodes += [helper.make_node("Identity", [value], [name]) for name, value in outputs.items()]
-        types = {"attention_mask": TensorProto.INT64}
+        types = dict.fromkeys(("attention_mask", "tokens", "positions"), TensorProto.INT64)
         graph = helper.make_graph(
             self.nodes,
             "decoder",
