@@ -4,10 +4,12 @@
 #include "device_dialect/IR/DeviceBlockOps.h"
 #include "device_dialect/IR/DeviceCustomOps.h"
 #include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Pieces.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -42,7 +44,38 @@ static void printNumbers(AsmPrinter &printer, ArrayRef<int64_t> numbers) {
 #define GET_ATTRDEF_CLASSES
 #include "device_dialect/IR/DeviceAttrs.cpp.inc"
 
+namespace {
+/// Replaces symbols in the regions of copies, which attention has as well.
+struct PieceSizes : tessera::top::SizeAttributes {
+  explicit PieceSizes(Dialect *dialect) : SizeAttributes(dialect) {}
+  using Replace = llvm::function_ref<tessera::Dim(tessera::top::SizeSymbolAttr)>;
+
+  void replaceSymbols(Operation *op, Replace replace) const override {
+    if (auto copy = dyn_cast<CopyOp>(op)) {
+      copy.setPiecesAttr(replaceIn(copy.getPieces(), replace));
+    } else if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getViews()) {
+      attention.setViewsAttr(replaceIn(*attention.getViews(), replace));
+    }
+  }
+
+  static ArrayAttr replaceIn(ArrayAttr pieces, Replace replace) {
+    SmallVector<Attribute> replaced;
+    for (PieceAttr attr : pieces.getAsRange<PieceAttr>()) {
+      SymbolicPiece piece(attr);
+      for (SmallVector<tessera::Dim> *sizes : {&piece.sizes, &piece.dstOffsets, &piece.srcOffsets}) {
+        for (tessera::Dim &size : *sizes) {
+          size = tessera::substitute(size, replace);
+        }
+      }
+      replaced.push_back(piece.get(pieces.getContext()));
+    }
+    return ArrayAttr::get(pieces.getContext(), replaced);
+  }
+};
+} // namespace
+
 void DeviceDialect::initialize() {
+  addInterfaces<PieceSizes>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "device_dialect/IR/DeviceAttrs.cpp.inc"

@@ -18,6 +18,9 @@ LogicalResult CopyOp::evaluate(Inputs inputs, Outputs outputs) {
     ref::fill(outputs[0], getFill()->convertToDouble());
   }
   for (auto piece : getPieces().getAsRange<PieceAttr>()) {
+    if (!piece.isKnown()) {
+      return emitOpError("has a region whose size or offset is not known here: ") << piece;
+    }
     const HostTensor &source = *inputs[piece.getSource()];
     movePiece(piece, source.getBytes().data(), source.getShape(), outputs[0].getBytes().data(), outputs[0].getShape(),
               top::elementBytes(source.getElementType()));

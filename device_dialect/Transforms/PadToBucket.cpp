@@ -6,6 +6,7 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/Transforms/PaddingRules.h"
+#include "top_dialect/IR/BindDims.h"
 #include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopConstOps.h"
 
@@ -24,32 +25,6 @@ using Replace = llvm::function_ref<Dim(top::SizeSymbolAttr)>;
 Type replaceIn(Type type, Replace replace) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && !Shape(tensor).isKnown() ? substitute(tensor, replace) : type;
-}
-
-ArrayAttr replaceIn(ArrayAttr pieces, Replace replace) {
-  SmallVector<Attribute> replaced;
-  for (PieceAttr attr : pieces.getAsRange<PieceAttr>()) {
-    SymbolicPiece piece(attr);
-    for (SmallVector<Dim> *sizes : {&piece.sizes, &piece.dstOffsets, &piece.srcOffsets}) {
-      for (Dim &size : *sizes) {
-        size = substitute(size, replace);
-      }
-    }
-    replaced.push_back(piece.get(pieces.getContext()));
-  }
-  return ArrayAttr::get(pieces.getContext(), replaced);
-}
-
-/// Replaces symbols in the types of results and in the regions of copies.
-void replaceIn(Operation *op, Replace replace) {
-  for (OpResult result : op->getResults()) {
-    result.setType(replaceIn(result.getType(), replace));
-  }
-  if (auto copy = dyn_cast<CopyOp>(op)) {
-    copy.setPiecesAttr(replaceIn(copy.getPieces(), replace));
-  } else if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getViews()) {
-    attention.setViewsAttr(replaceIn(*attention.getViews(), replace));
-  }
 }
 
 bool isOpenType(Type type) {
@@ -129,7 +104,7 @@ void BucketPadder::narrowSymbols() {
   for (BlockArgument argument : function.getArguments()) {
     argument.setType(replaceIn(argument.getType(), narrow));
   }
-  function.walk([&](Operation *op) { replaceIn(op, narrow); });
+  function.walk([&](Operation *op) { top::replaceSymbols(op, narrow); });
   function.setType(FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(),
                                      function.getBody().front().getTerminator()->getOperandTypes()));
 }
@@ -356,7 +331,7 @@ Operation *BucketPadder::clonePadded(Operation *op, const PaddingRule &rule) {
   }
   Operation *copy = builder.clone(*op);
   copy->setOperands(operands);
-  replaceIn(copy, [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); });
+  top::replaceSymbols(copy, [&](top::SizeSymbolAttr symbol) { return sizeOf(symbol); });
   if (llvm::any_of(op->getResultTypes(), isOpenType)) {
     copy->removeAttr(top::TopDialect::kOutputsAttr); // the tensors of these names have other sizes
   }

@@ -182,13 +182,14 @@ class Network:
                 return []  # a mean of one element folds, but the open file rounds it to the scale of the mean
             exact = self.mode in INTEGERS and not self.has_floats
             integers = self.evaluate(fixed.parent, given) if exact else {}
+            of_open = self.evaluate(self.folder / "open", given) if exact else {}
         except (StageError, OrtError) as error:
             if isinstance(error, StageError) and (error.stage != "import" or self.mode == "F32"):
                 raise
             return []
         wanted: list[tuple[str, Arrays]] = [(f"the fixed file at {name}", run_bmodel(fixed, given, threads=(1,)))]
-        more = ((f"onnxruntime at {name}", outputs), (f"the reference at {name}", integers))
-        return wanted + [each for each in more if each[1]]
+        more = (("onnxruntime", outputs), ("the reference", integers), ("the reference of the open model", of_open))
+        return wanted + [(f"{who} at {name}", arrays) for who, arrays in more if arrays]
 
     def evaluate(self, folder: Path, given: Arrays) -> Arrays:
         """Returns the outputs of the reference for the network in a folder, in integers."""

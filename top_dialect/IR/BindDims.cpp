@@ -51,11 +51,18 @@ static void replaceInLists(Operation *op, Replace replace) {
   }
 }
 
+const SizeAttributes *tessera::top::sizeAttributesOf(Operation *op) {
+  return op->getDialect() ? op->getDialect()->getRegisteredInterface<SizeAttributes>() : nullptr;
+}
+
 void tessera::top::replaceSymbols(Operation *op, Replace replace) {
   for (OpResult result : op->getResults()) {
     result.setType(replaceIn(result.getType(), replace));
   }
   replaceInLists(op, replace);
+  if (const SizeAttributes *attributes = sizeAttributesOf(op)) {
+    attributes->replaceSymbols(op, replace);
+  }
 }
 
 void tessera::top::replaceSymbols(func::FuncOp function, Replace replace) {

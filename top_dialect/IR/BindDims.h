@@ -6,6 +6,7 @@
 #include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/DialectInterface.h"
 
 namespace tessera::top {
 
@@ -13,12 +14,22 @@ namespace tessera::top {
 /// it if a size is an expression that exceeds the range which was stated for the dim.
 inline constexpr llvm::StringLiteral kSizeLimitsAttr = "top.size_limits";
 
+/// Replaces symbols in attributes of a dialect's ops. A dialect whose ops have sizes in attributes registers one.
+class SizeAttributes : public mlir::DialectInterface::Base<SizeAttributes> {
+public:
+  using Base::Base;
+  virtual void replaceSymbols(mlir::Operation *op, llvm::function_ref<Dim(SizeSymbolAttr)> replace) const = 0;
+};
+
+/// Returns the SizeAttributes of the dialect of |op|; null if it has none.
+const SizeAttributes *sizeAttributesOf(mlir::Operation *op);
+
 /// Returns |symbol| as a size.
 inline Dim sizeOf(SizeSymbolAttr symbol) {
   return Dim::symbol(symbol.getContext(), symbol.getName(), symbol.getMin(), symbol.getMax(), symbol.getLikely());
 }
 
-/// Replaces the symbols in the types of the results of |op| and in its lists of sizes.
+/// Replaces the symbols in the types of the results of |op|, in its lists of sizes and in its dialect's attributes.
 void replaceSymbols(mlir::Operation *op, llvm::function_ref<Dim(SizeSymbolAttr)> replace);
 /// Replaces the symbols in all types of |function| and in its lists of sizes (see SymbolicLists.h).
 void replaceSymbols(mlir::func::FuncOp function, llvm::function_ref<Dim(SizeSymbolAttr)> replace);

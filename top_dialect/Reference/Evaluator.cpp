@@ -303,10 +303,10 @@ LogicalResult Evaluator::runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const H
   } else if (isSizeCast(op)) {
     outputs.push_back(*inputs[0]);
     return checkResults(op, outputs);
-  } else if (symbols.empty() || !(hasDynamicType(op) || dependsOnSizes(op))) {
+  } else if (symbols.empty() || !(hasDynamicType(op) || dependsOnSizes(op) || sizeAttributesOf(op))) {
     return evaluate(op, inputs, outputs);
   } else {
-    mlir::OwningOpRef<mlir::Operation *> known(op->cloneWithoutRegions());
+    mlir::OwningOpRef<mlir::Operation *> known(op->clone());
     replaceSymbols(*known, [&](SizeSymbolAttr symbol) {
       auto value = symbols.find(symbol);
       return value == symbols.end() ? sizeOf(symbol) : tessera::Dim(value->second);
