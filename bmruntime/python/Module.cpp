@@ -214,9 +214,12 @@ public:
     }
   }
 
-  /// Runs on the context's own buffers, so that every tensor can be inspected afterwards.
-  void runKeeping(const std::vector<py::buffer> &inputs) {
+  /// Runs on the context's own buffers, so that every tensor can be inspected afterwards. |allocate|, |dump|: as for
+  /// |run|.
+  void runKeeping(const std::vector<py::buffer> &inputs, const py::object &allocate, const py::object &dump) {
     const Hold hold(*this);
+    allocator = allocate;
+    dumped = dump;
     std::deque<Buffer> given;
     std::vector<std::vector<int64_t>> shapes;
     for (const py::buffer &input : inputs) {
@@ -231,8 +234,12 @@ public:
       }
       std::memcpy(inputBuffer(i), given[i].info.ptr, infos[i].bytes);
     }
-    bmrt_context_set_step_hook(net.get(), nullptr, nullptr);
-    runInterruptibly([](bmrt_context_t *context, bmrt_status_t *status) { return bmrt_context_run(context, status); });
+    bmrt_context_set_step_hook(net.get(), dump.is_none() ? nullptr : dumpStep, this);
+    bmrt_status_t status = {};
+    const bmrt_code_t code = withSignals(bmrt_context_run, status);
+    bmrt_context_set_step_hook(net.get(), nullptr, nullptr); // runSteps() does not dump
+    dumped = py::none();
+    checkRun(code, status);
   }
 
   void runSteps(uint32_t begin, uint32_t end) {
@@ -485,7 +492,7 @@ private:
   /// |run| is bmrt_context_run, or the wait for a launched run.
   void runUnbinding(bmrt_code_t (*run)(bmrt_context_t *, bmrt_status_t *)) {
     bmrt_status_t status = {};
-    bmrt_code_t code = withSignals(run, status);
+    const bmrt_code_t code = withSignals(run, status);
     // Unbind the arrays, which belong to Python again.
     for (uint32_t i = 0; i < bmrt_context_input_count(net.get()); ++i) {
       bmrt_context_bind_input(net.get(), i, nullptr, 0, nullptr);
@@ -493,11 +500,14 @@ private:
     for (uint32_t i = 0; i < bmrt_context_output_count(net.get()); ++i) {
       bmrt_context_bind_output(net.get(), i, nullptr, 0, nullptr);
     }
+    checkRun(code, status);
+  }
+
+  /// Throws the error of a run or of its dump.
+  void checkRun(bmrt_code_t code, const bmrt_status_t &status) {
     rethrow();
     if (dumpFailure.code != BMRT_OK) {
-      status = dumpFailure;
-      dumpFailure = {};
-      code = status.code;
+      throw bmrt::Error(std::exchange(dumpFailure, {}));
     }
     if (code != BMRT_OK) {
       throw bmrt::Error(status);

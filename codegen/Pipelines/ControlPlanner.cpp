@@ -126,8 +126,12 @@ static bool isReadFrom(BlockArgument argument, Operation *op) {
 }
 
 /// Decides which ops of the block write directly to the slot in which their result is returned. That is safe unless the
-/// slot holds an argument of the block that is still read, or has sizes that are set at the end of the block.
+/// slot holds an argument of the block that is still read, or has sizes that are set at the end of the block. If all
+/// tensors are kept, every result is copied instead, so that each has a tensor of its name.
 void ControlPlanner::chooseDestinations(Block &block, const Results &results) {
+  if (builder.keepsEveryTensor()) {
+    return;
+  }
   for (auto [value, like, slot] : llvm::zip_equal(results.values, results.like, results.to)) {
     Operation *op = value.getDefiningOp();
     bool isWritten = op && op->getBlock() == &block && !top::isConstant(value) && value.getType() == like.getType();
@@ -382,7 +386,9 @@ llvm::Error ControlPlanner::enterLoop(top::LoopOp op, const Carried &carried, bm
   addUpdates(*top::findUpdates(carried.results.getTypes(), carried.init.getTypes()), subnet);
   for (auto [from, to] : llvm::zip_equal(*inits, carried.slots)) {
     subnet.plan.push_back(copyStep(from, to));
-    subnet.plan.back()->writes.clear(); // a first value, which tools must not take for the result
+    if (!builder.keepsEveryTensor()) {
+      subnet.plan.back()->writes.clear(); // a first value, which tools must not take for the result
+    }
   }
   return llvm::Error::success();
 }

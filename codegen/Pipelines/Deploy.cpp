@@ -8,6 +8,7 @@
 #include "codegen/Pipelines/PlantFault.h"
 #include "codegen/Pipelines/StagePlanner.h"
 #include "codegen/Target/IrDump.h"
+#include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
@@ -394,12 +395,8 @@ static void instrument(const ModelPart &part, quant::StripQDQ &stripQDQ, ArrayRe
   if (result.isKnown) {
     return;
   }
-  if (part.control) {
-    mlir::emitWarning(part.control->getLoc())
-        << "ranges within branches and loops are not measured, so their ops stay F32 in INT8 and INT16 models";
-    return;
-  }
   for (InstrumentedTensor &tensor : listInstrumented(function)) {
+    tensor.isRepeated = part.isRepeated;
     // A part lists its arguments, which an earlier part may have computed.
     if (llvm::none_of(result.instrumented, [&](const auto &earlier) { return earlier.name == tensor.name; })) {
       result.instrumented.push_back(std::move(tensor));
@@ -482,11 +479,9 @@ static llvm::Expected<func::FuncOp> findFunction(ModuleOp module, const DeployOp
   return function;
 }
 
-/// Quantises a part and lowers it to device ops, for the sizes of the bucket if there is one. A part of a known model
-/// is not lowered.
-static llvm::Error lowerPart(ModelPart &part, const std::optional<Quantization> &asked, const device::Bucket &bucket,
-                             const DeployOptions &options, const PhaseObserver &observer, DeployResult &result) {
-  quant::StripQDQ stripQDQ(part.function);
+/// Quantises a part.
+static llvm::Error preparePart(ModelPart &part, const std::optional<Quantization> &asked, const DeployOptions &options,
+                               const PhaseObserver &observer, DeployResult &result) {
   auto quantization = prepareModel(part.function, asked, options.inputsOutputs, observer, options.compile.observeIr);
   if (!quantization) {
     return quantization.takeError();
@@ -497,6 +492,13 @@ static llvm::Error lowerPart(ModelPart &part, const std::optional<Quantization> 
   if (*quantization) {
     result.quantization = joinReports(std::move(result.quantization), std::move(**quantization));
   }
+  return llvm::Error::success();
+}
+
+/// Lowers a part to device ops, for the sizes of the bucket if there is one. A part of a known model is not lowered.
+static llvm::Error lowerPart(ModelPart &part, quant::StripQDQ &stripQDQ, const std::optional<Quantization> &asked,
+                             const device::Bucket &bucket, const DeployOptions &options, const PhaseObserver &observer,
+                             DeployResult &result) {
   observer.begin("lower");
   if (options.compile.instrument) {
     instrument(part, stripQDQ, options.known, result);
@@ -520,6 +522,9 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   }
   DeployResult result;
   result.outputOrigins = listOutputOrigins(*function); // before quantisation puts ops behind them
+  if (options.compile.instrument) {
+    top::nameEveryTensor(*function); // before parts get names of their own
+  }
   llvm::Expected<std::vector<ModelPart>> parts = splitModel(*function, options.quantization);
   if (!parts) {
     return parts.takeError();
@@ -540,8 +545,20 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (!bucket) {
     return bucket.takeError();
   }
+  std::deque<quant::StripQDQ> stripQDQ; // by part
   for (ModelPart &part : *parts) {
-    if (llvm::Error error = lowerPart(part, asked, *bucket, options, observer, result)) {
+    stripQDQ.emplace_back(part.function);
+    if (llvm::Error error = preparePart(part, asked, options, observer, result)) {
+      return std::move(error);
+    }
+  }
+  // The whole model gives equal bits on every chip if any part computes with integers.
+  if (!options.compile.instrument &&
+      llvm::any_of(*parts, [](ModelPart &part) { return device::computesIntegers(part.function); })) {
+    llvm::for_each(*parts, [](ModelPart &part) { device::setExact(part.function); });
+  }
+  for (auto [part, strip] : llvm::zip_equal(*parts, stripQDQ)) {
+    if (llvm::Error error = lowerPart(part, strip, asked, *bucket, options, observer, result)) {
       return std::move(error);
     }
     if (result.isKnown) {

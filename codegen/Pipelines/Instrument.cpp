@@ -133,6 +133,23 @@ StringRef nameOf(func::FuncOp function, Value root) {
 
 } // namespace
 
+std::vector<std::string> listFloatNames(func::FuncOp function) {
+  std::vector<std::string> names;
+  for (BlockArgument argument : function.getArguments()) {
+    if (isFloat(argument)) {
+      names.push_back(inputName(function, argument.getArgNumber()).str());
+    }
+  }
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    for (Value result : op->getResults()) {
+      if (StringRef name = top::getTensorName(result); !name.empty() && isFloat(result) && !top::isConstant(result)) {
+        names.push_back(name.str());
+      }
+    }
+  });
+  return names;
+}
+
 std::vector<InstrumentedTensor> listInstrumented(func::FuncOp function) {
   std::vector<InstrumentedTensor> instrumented;
   const llvm::DenseSet<Value> integers = findIntegers(function);

@@ -16,6 +16,7 @@ struct InstrumentedTensor {
   std::string source;      ///< ONNX name of the model's tensor with the same elements (a reshape does not have a tensor
                            ///< itself)
   bool isConstant = false; ///< equal in every run; |source| is empty
+  bool isRepeated = false; ///< a branch or a loop computes it: a run does so any number of times
   bool isInteger = true;   ///< INT8 may store it as integers: the effect of its range on the outputs is worth measuring
   std::string gate;        ///< name of the nearest tensor through which all its effects reach the outputs; may be empty
   std::vector<int64_t> shape;     ///< with each symbolic size at its likely value
@@ -25,6 +26,9 @@ struct InstrumentedTensor {
 /// Returns the float inputs and results of Top ops of a function with named tensors, in program order. Only inputs have
 /// sources. isInteger is false for tensors that INT8 certainly does not store as integers.
 std::vector<InstrumentedTensor> listInstrumented(mlir::func::FuncOp function);
+
+/// Returns the names of the float inputs and results of Top ops of a function, also of those in branches and loops.
+std::vector<std::string> listFloatNames(mlir::func::FuncOp function);
 
 /// Returns, for each output that a sigmoid computed (possibly reshaped or transposed afterwards), the name of the
 /// sigmoid's input. Probabilities may saturate at 0 or 1 in f32; logits still distinguish models.

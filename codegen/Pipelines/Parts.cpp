@@ -29,7 +29,7 @@ static ModelPart takePart(func::FuncOp function, func::FuncOp main) {
 llvm::Expected<std::vector<ModelPart>> splitModel(func::FuncOp main, const std::optional<Quantization> &quantization) {
   std::vector<ModelPart> parts;
   if (!top::hasControlFlow(main)) {
-    parts.push_back({"", main, nullptr, nullptr});
+    parts.push_back({"", main, nullptr});
     return std::move(parts);
   }
   if (quantization) { // the parts must have the names of the whole model
@@ -47,9 +47,7 @@ llvm::Expected<std::vector<ModelPart>> splitModel(func::FuncOp main, const std::
   }
   main.walk<WalkOrder::PreOrder>([&](func::CallOp call) {
     parts.push_back(takePart(module.lookupSymbol<func::FuncOp>(call.getCallee()), main));
-    if (call->getParentOp() != main) {
-      parts.back().control = call->getParentOp();
-    }
+    parts.back().isRepeated = call->getParentOp() != main;
   });
   return std::move(parts);
 }

@@ -15,7 +15,7 @@ struct ModelPart {
   std::string name; ///< of the function that @main calls; empty for the whole model
   mlir::func::FuncOp function;
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< holds the function unless it is the whole model
-  mlir::Operation *control = nullptr;       ///< the branch or loop that calls it; null if every run does once
+  bool isRepeated = false;                  ///< a branch or loop calls it: a run does so any number of times
 };
 
 /// Splits a model at its control flow (top-outline-regions). @main then consists of calls of the parts, control flow

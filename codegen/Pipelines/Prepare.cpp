@@ -64,8 +64,8 @@ Quantization madeUp(func::FuncOp function, quant::Precision precision) {
       add(top::getTensorName(value));
     }
   });
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    add(function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr));
+  for (BlockArgument argument : function.getArguments()) {
+    add(top::getInputName(argument));
   }
   Quantization result;
   result.options.precision = precision;

@@ -65,6 +65,7 @@ public:
   void place(uint32_t workspace, llvm::ArrayRef<uint32_t> slots, llvm::ArrayRef<device::Buffer> buffers);
 
   bmodel::TensorDefT &tensor(uint32_t slot) { return *stage->tensors[slot]; }
+  bool keepsEveryTensor() const { return keepsTensors; }
   /// Return the slots of the function's arguments and results.
   llvm::ArrayRef<uint32_t> getArguments() const { return arguments; }
   llvm::ArrayRef<uint32_t> getResults() const { return results; }

@@ -157,6 +157,7 @@ llvm::json::Array describe(ArrayRef<codegen::InstrumentedTensor> tensors) {
                                       {"sizes", llvm::json::Array(tensor.sizes)},
                                       {"constant", tensor.isConstant},
                                       {"integer", tensor.isInteger},
+                                      {"repeated", tensor.isRepeated},
                                       {"gate", llvm::json::fixUTF8(tensor.gate)},
                                       {"source", llvm::json::fixUTF8(tensor.source)}});
   }

@@ -172,8 +172,8 @@ static llvm::json::Array listTensors(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   tessera::top::nameEveryTensor(function);
   llvm::json::Array names;
-  for (const tessera::codegen::InstrumentedTensor &tensor : tessera::codegen::listInstrumented(function)) {
-    names.push_back(llvm::json::fixUTF8(tensor.name));
+  for (const std::string &name : tessera::codegen::listFloatNames(function)) {
+    names.push_back(llvm::json::fixUTF8(name));
   }
   return names;
 }

@@ -279,12 +279,12 @@ class Block:
 class Network:
     """A random network. Its inputs: two f32 tensors, a flag, and two numbers of passes."""
 
-    def __init__(self, seed: int, allows_open_sizes: bool = True) -> None:
+    def __init__(self, seed: int, allows_open_sizes: bool = True, precision: str = "") -> None:
         self.rng, self.count, self.ranks = random.Random(seed), 0, 0
         self.is_sized = allows_open_sizes and seed % 3 != 0
         self.more = random.Random(seed + 1)  # what was added later, so that a seed keeps its network
         others = ["BF16", "F16", "W8"] if allows_open_sizes else ["BF16"]
-        self.precision = self.more.choice(["F32"] * 7 + others)
+        self.precision = precision or self.more.choice(["F32"] * 7 + others)
         self.constants: dict[str, np.ndarray] = {
             "weights": np.random.default_rng(seed).standard_normal((SHAPE[1], SHAPE[1])).astype(np.float32) / 2,
             "few": np.int64(self.rng.randrange(4)),

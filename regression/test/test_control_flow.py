@@ -337,21 +337,93 @@ def test_precisions(tmp_path: Path, chip: str, precision: str) -> None:
     compare(model, bmodel, [run_of(seed, c=seed % 2 == 0) for seed in range(3)], tolerance=0.05)
 
 
-def test_calibration(tmp_path: Path) -> None:
-    """Ranges outside of branches are measured; ops in branches stay F32, which a warning says."""
-    model = save(tmp_path / "branches.onnx", branches())
+def calibrate(model: Path, runs: Sequence[Arrays], *flags: str) -> tuple[Path, str]:
+    """Returns the table of a model for these samples, and what run_calibration prints."""
+    samples = model.parent / "samples"
+    samples.mkdir()
+    for number, run in enumerate(runs):
+        np.savez(samples / f"{number}.npz", **run)
     compile_model(model)
-    (tmp_path / "samples").mkdir()
-    for seed in range(4):
-        np.savez(tmp_path / "samples" / f"{seed}.npz", **run_of(seed, c=seed % 2 == 0))
-    table = tmp_path / "cali.json"
-    ran = run_tool("run_calibration", model.with_suffix(".mlir"), "--dataset", tmp_path / "samples", "-o", table)
+    table = model.with_suffix(".json")
+    ran = run_tool("run_calibration", model.with_suffix(".mlir"), "--dataset", samples, "-o", table, *flags)
     check(ran)
-    assert "'r': ranges within branches and loops are not measured" in ran.stdout + ran.stderr
-    names = {entry["name"] for entry in json.loads(table.read_text())["tensors"]}
-    assert {"x", "a", "r", "y"} <= names and "t1" not in names, names
+    return table, ran.stdout + ran.stderr
+
+
+def ranges_of(table: Path) -> dict[str, tuple[float, float]]:
+    return {entry["name"]: (entry["min"], entry["max"]) for entry in json.loads(table.read_text())["tensors"]}
+
+
+def types_of(model: Path, table: Path) -> dict[str, str]:
+    """Returns the precision of each op of the model in INT8."""
+    flags = ("--quantize", "INT8", "--calibration-table", table, "--output", model.with_suffix(".int8.bmodel"))
+    done = run_tool("tessera-compile", "deploy", "--mlir", model.with_suffix(".mlir"), "--chip", "x86", *flags)
+    events = [json.loads(line) for line in check(done).splitlines() if line.startswith("{")]
+    report = next(event for event in events if event["event"] == "result")
+    return {op["name"]: op["type"] for op in report["quantization"]["ops"]}
+
+
+def test_calibration_in_branches(tmp_path: Path) -> None:
+    """Tensors of a branch have the range of the samples that take it."""
+    model = save(tmp_path / "branches.onnx", branches())
+    runs = [run_of(seed, c=seed % 2 == 0) for seed in range(4)]
+    table, _ = calibrate(model, runs, "--cali_method", "max")
+    most = max(np.max(1 / (1 + np.exp(-run["x"])) @ WEIGHTS) for run in runs if run["c"])
+    np.testing.assert_allclose(ranges_of(table)["t1"], (0, most), rtol=1e-5)
+    assert types_of(model, table)["t1"] == "INT8"
     bmodel = compile_model(model, "--chip", "x86", "--quantize", "INT8", "--calibration_table", table)
-    compare(model, bmodel, [run_of(seed, c=seed % 2 == 0) for seed in range(4)], tolerance=0.1)
+    compare(model, bmodel, runs, tolerance=0.1)
+
+
+def test_calibration_of_a_branch_that_no_sample_takes(tmp_path: Path) -> None:
+    model = save(tmp_path / "branches.onnx", branches())
+    table, printed = calibrate(model, [run_of(seed, c=False) for seed in range(4)])
+    assert "1 tensor(s) of branches and loops have no value in any sample and stay in float: 't1'" in printed
+    assert "t1" not in ranges_of(table)
+
+
+def test_calibration_in_loops(tmp_path: Path) -> None:
+    """Tensors of a loop's body have the range of all passes of all samples; a carried value also that of its first
+    value."""
+    inner = graph([node("MatMul", "m w", "t0")], [value("t0", [4, 8])])
+    other = graph([node("Neg", "m", "e0")], [value("e0", [4, 8])])
+    body = graph(
+        [
+            node("MatMul", "s w", "m"),
+            node("If", "c", "r", then_branch=inner, else_branch=other),
+            node("Tanh", "r", "s2"),
+            node("Identity", "going", "on"),
+        ],
+        [value("on", [], BOOL), value("s2", [4, 8])],
+        body_inputs(value("s", [4, 8])),
+    )
+    made = graph(
+        [node("Relu", "x", "first"), node("Loop", "n - first", "l", body=body), node("MatMul", "l w", "y")],
+        [value("y", [4, 8])],
+        [value("n", [], INT64), value("c", [], BOOL), value("x", [4, 8])],
+        {"w": WEIGHTS},
+    )
+    model = save(tmp_path / "loop.onnx", made)
+    runs = [run_of(n, n=np.array(n), c=n != 3) for n in (2, 0, 5, 3)]
+    table, _ = calibrate(model, runs, "--cali_method", "max")
+    seen: dict[str, list[np.ndarray]] = {"m": [], "t0": [], "l": []}
+    for run in runs:
+        s = np.maximum(run["x"], 0)
+        seen["l"].append(s)
+        for _ in range(int(run["n"])):
+            m = s @ WEIGHTS
+            seen["m"].append(m)
+            seen["t0"] += [m @ WEIGHTS] if run["c"] else []
+            s = np.tanh(m @ WEIGHTS if run["c"] else -m)
+            seen["l"].append(s)
+    found = ranges_of(table)
+    for name, arrays in seen.items():
+        wanted = min(map(np.min, arrays)), max(map(np.max, arrays))
+        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, err_msg=name)
+    types = types_of(model, table)
+    assert (types["m"], types["t0"], types["y"]) == ("INT8", "INT8", "INT8"), types
+    bmodel = compile_model(model, "--chip", "x86", "--quantize", "INT8", "--calibration_table", table)
+    compare(model, bmodel, runs, tolerance=0.1)
 
 
 def test_calibration_tries_ranges_across_a_loop(tmp_path: Path) -> None:

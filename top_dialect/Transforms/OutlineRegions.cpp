@@ -30,12 +30,20 @@ bool isConstantOp(Operation *op) { return isa<ConstantOp, WeightOp>(op); }
 /// Returns true for ops that the host executes between the parts.
 bool staysBetweenParts(Operation *op) { return isControlFlow(op) || isa<BindOp>(op) || isSizeCast(op); }
 
+/// Returns the name of a value, "" if it has none. A value that a loop carries is one variable, so it has the name of
+/// the loop's result.
 StringRef nameOf(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument) {
     return getTensorName(value);
   }
-  return isa<func::FuncOp>(argument.getOwner()->getParentOp()) ? getInputName(argument) : StringRef();
+  Operation *parent = argument.getOwner()->getParentOp();
+  if (auto loop = dyn_cast<LoopOp>(parent)) {
+    constexpr unsigned kOthers = 2; // the number of the pass and the condition
+    return argument.getArgNumber() < kOthers ? StringRef()
+                                             : getTensorName(loop->getResult(argument.getArgNumber() - kOthers));
+  }
+  return isa<func::FuncOp>(parent) ? getInputName(argument) : StringRef();
 }
 
 /// A run of ops that one part computes, with the values that cross its borders.

@@ -483,10 +483,12 @@ class Probe:
         self.steps: int = len(context.steps(False))
         self._tensors: list[StepTensor] | None = None
 
-    def run(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Runs once, on copies of the inputs. A model with open sizes may move its tensors: list them again."""
+    def run(self, inputs: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None] | None = None) -> None:
+        """Runs once, on copies of the inputs. A model with open sizes may move its tensors: list them again. `keep`
+        receives each tensor whenever a step has computed it, also in every pass of a loop (Net.run_with_dump)."""
         self._tensors = None
-        self._context.run_keeping([_check_array(info, inputs[info["name"]]) for info in self._stage["inputs"]])
+        arrays = [_check_array(info, inputs[info["name"]]) for info in self._stage["inputs"]]
+        self._context.run_keeping(arrays, _aligned_empty, _Sink(keep, stored=False) if keep else None)
 
     def run_steps(self, begin: int, end: int | None = None) -> None:
         """Runs steps [begin, end) again on the current contents of the tensors. Steps of branches and loop bodies do

@@ -64,14 +64,23 @@ static void lowerScaledWeights(PatternRewriter &rewriter, Operation *function) {
   }
 }
 
+bool computesIntegers(Operation *function) {
+  return function
+      ->walk([](Operation *op) {
+        auto dequantize = dyn_cast<top::DequantizeOp>(op);
+        bool isInteger = isa<top::QuantizeOp, top::RequantizeOp>(op) || isIntegerContraction(op) ||
+                         (dequantize && !top::isConstant(dequantize.getX()));
+        return isInteger ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult lowerQuantised(Operation *function, Requantisation requantisation) {
-  bool integers = false, stored = false; // values are integers, or are only stored in narrow types
+  const bool integers = computesIntegers(function);
+  bool stored = false; // values are only stored in narrow types
   function->walk([&](Operation *op) {
-    auto dequantize = dyn_cast<top::DequantizeOp>(op);
     auto cast = dyn_cast<top::CastOp>(op);
-    integers |= isa<top::QuantizeOp, top::RequantizeOp>(op) || isIntegerContraction(op) ||
-                (dequantize && !top::isConstant(dequantize.getX()));
-    stored |= dequantize || isWidening(cast) || isRounding(cast);
+    stored |= isa<top::DequantizeOp>(op) || isWidening(cast) || isRounding(cast);
   });
   if (!integers && !stored) {
     return success();

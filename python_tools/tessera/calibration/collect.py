@@ -39,6 +39,10 @@ class State(Observations):
         self.answers.update(result.answers)
         add_peaks(self.peaks, result.peaks)
 
+    def unseen(self) -> set[str]:
+        """Returns the sources of which no sample computed a value, such as those of a branch that none took."""
+        return {source for source, histogram in self.histograms.items() if not histogram.summary()["finite"]}
+
     def sample_hash(self) -> str:
         """Returns a hash of the samples used, in their order."""
         text = "\n".join(self.digests[number] for number in sorted(self.digests))

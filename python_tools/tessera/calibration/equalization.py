@@ -203,7 +203,7 @@ def _compile(
 
 def _plain_way(observed: Observed, seen: State) -> Way:
     """Returns the ranges by the default method, without trials."""
-    histograms = {source: seen.histograms[source] for source in observed.integers}
+    histograms = {source: seen.histograms[source] for source in observed.integers - (seen.unseen() & observed.repeated)}
     choices = {
         source: choice_by("mse", Distribution.from_histogram(histogram), "best", DEFAULT_PERCENTILE)
         for source, histogram in histograms.items()

@@ -77,7 +77,7 @@ def _chains(observed: Observed) -> dict[str, list[str]]:
     for name, source in source_of.items():
         chain, gate = [], gate_of[name]
         while gate:
-            if (behind := source_of.get(gate)) and behind != source:
+            if (behind := source_of.get(gate)) and behind != source and behind not in observed.repeated:
                 chain.append(behind)
             gate = gate_of.get(gate, "")
         found[source] = [g for g in found[source] if g in chain] if source in found else list(dict.fromkeys(chain))

@@ -54,6 +54,7 @@ class Observed:
             tuple(self.model.origins.items()),
             self.logits,
             varying=frozenset(str(t["source"]) for t in self.info["tensors"] if t["source"] and t["sizes"]),
+            repeated=frozenset(self.repeated),
         )
 
     @property
@@ -71,6 +72,11 @@ class Observed:
     def integers(self) -> set[str]:
         """Sources whose tensors int8 may store as integers; the ranges of others are not used."""
         return {str(t["source"]) for t in self.info["tensors"] if t["source"] and t["integer"]}
+
+    @cached_property
+    def repeated(self) -> set[str]:
+        """Sources that branches and loops compute: a run does so any number of times."""
+        return {str(t["source"]) for t in self.info["tensors"] if t["source"] and t["repeated"]}
 
     @property
     def source_of(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import Collection, Mapping, Sequence
+from typing import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -29,7 +29,8 @@ class Job:
     """Everything a worker needs. model: path of the .bmodel, or its bytes for a worker without access to the path.
     origins: what computes some of the outputs (output_error.py). logits: for some of these, the sources of their
     sigmoids' inputs. segments: where errors are measured. measured_at_outputs: sources whose
-    errors are always measured there. varying: sources whose size differs from sample to sample."""
+    errors are always measured there. varying: sources whose size differs from sample to sample. repeated: sources that
+    branches and loops compute; a run does so any number of times."""
 
     key: str
     model: "str | bytes"
@@ -40,6 +41,7 @@ class Job:
     segments: "tuple[Segment, ...]" = ()
     measured_at_outputs: frozenset[str] = frozenset()
     varying: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -213,18 +215,20 @@ class Worker:
                 self._probe = runtime.load(job.model, trust=True).net().probe()
         except self._error as error:
             raise as_tessera_error(error, "a worker failed to open the compiled model") from error
-        self._sources, self._origins, self._logits = job.sources, dict(job.origins), dict(job.logits)
+        self._sources = tuple(source for source in job.sources if source not in job.repeated)
+        self._origins, self._logits = dict(job.origins), dict(job.logits)
         self._inputs = {spec.name for spec in job.specs}
-        self._varying = job.varying
+        self._varying, self._repeated = job.varying, job.repeated
         self._places: dict = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._bytes = np.empty(0, np.uint8)
         self._shares: dict[int, dict[str, np.ndarray | None]] = {}
 
-    def run(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Runs one sample; its tensors remain valid until the next run."""
+    def run(self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None] | None = None) -> None:
+        """Runs one sample; its tensors remain valid until the next run. keep: receives each tensor whenever a step has
+        computed it."""
         try:
-            self._probe.run(arrays)
+            self._probe.run(arrays, keep)
         except self._error as error:
             raise as_tessera_error(error, "failed to run the model") from error
         self._shapes = {name: array.shape for name, array in arrays.items()}
@@ -247,14 +251,18 @@ class Worker:
     def observe(
         self, arrays: Mapping[str, np.ndarray], number: int, histograms: dict[str, "_calibration.Histogram"]
     ) -> None:
-        """Runs one sample and adds all its tensors to the histograms."""
-        self.run(arrays)
-        self.add_to(histograms, number, self._sources)
+        """Runs one sample and adds all its tensors to the histograms. Samples of tensors whose size varies, and of
+        those that a run computes several times, have equal weight."""
+        repeated = {source: _calibration.Histogram() for source in self._repeated}
 
-    def add_to(self, histograms: dict[str, "_calibration.Histogram"], number: int, sources: Collection[str]) -> None:
-        """Adds the tensors of the last run, on sample `number`, to the histograms. Samples of tensors whose size varies
-        have equal weight."""
-        for source in sources:
+        def add(name: str, array: np.ndarray) -> None:
+            if name in repeated:
+                repeated[name].observe(np.ascontiguousarray(array, np.float32), number)
+
+        self.run(arrays, add if repeated else None)
+        for source, seen in repeated.items():
+            histograms.setdefault(source, _calibration.Histogram()).merge_sample(seen)
+        for source in self._sources:
             histogram = histograms.setdefault(source, _calibration.Histogram())
             seen = _calibration.Histogram() if source in self._varying else histogram
             seen.observe(np.ascontiguousarray(self.values(source), np.float32), number)
@@ -449,14 +457,15 @@ class Worker:
                 found[gate] = squares
 
     def simulate(self, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Candidate]) -> dict[str, np.ndarray]:
-        """Returns the judged outputs with the sources rounded to their forms, each as soon as it is computed."""
+        """Returns the judged outputs with the sources rounded to their forms, each as soon as it is computed. Tensors
+        within branches and loops are not rounded."""
         if self._shapes != {name: array.shape for name, array in arrays.items()}:
             self.run(arrays)
         for name in self._inputs:
             data = self._probe.input(name)
             data[:] = np.asarray(arrays[name], data.dtype).ravel()
         done = 0
-        for source in sorted(forms, key=self._step):
+        for source in sorted((s for s in forms if s not in self._repeated), key=self._step):
             end = self._step(source) + 1
             if end > done:
                 self._probe.run_steps(done, end)

@@ -294,16 +294,19 @@ class Calibration:
         with report.step("thresholds") as step:
             plain: dict[str, Choice] = {}
             method = "mse" if auto else args.cali_method
-            for source, (choice,) in zip(
-                state.histograms, engine.map(find, list(state.histograms.values()), [method] * len(state.histograms))
-            ):
+            unseen = state.unseen() & observed.repeated
+            seen = {source: histogram for source, histogram in state.histograms.items() if source not in unseen}
+            for source, (choice,) in zip(seen, engine.map(find, list(seen.values()), [method] * len(seen))):
                 plain[source] = choice
-                step.progress(len(plain), len(state.histograms))
+                step.progress(len(plain), len(seen))
             if not auto:
                 return plain
             wide = partial(cautious, scheme=args.scheme, percentile=args.percentile)
             sources = [source for source in plain if source in observed.integers]
             defaults = dict(zip(sources, engine.map(wide, [state.histograms[source] for source in sources])))
+            plain |= {source: choice for source, choice in defaults.items() if source in observed.repeated}
+            sources = [source for source in sources if source not in observed.repeated]
+            defaults = {source: defaults[source] for source in sources}
             if not self.tries:
                 return {**plain, **defaults}
         with report.step("measure output errors") as step:
@@ -469,6 +472,11 @@ class Calibration:
         if clipped:
             warn(
                 f"{len(clipped)} tensor(s) have more than {MANY_CLIPPED:.0%} of their values clipped: {_names(clipped)}"
+            )
+        if unseen := [source for source in state.unseen() & self.observed.repeated]:
+            warn(
+                f"{len(unseen)} tensor(s) of branches and loops have no value in any sample and stay in float: "
+                f"{_names(sorted(unseen))}; add samples that take these branches"
             )
         lost = [t["name"] for t in self.observed.info["tensors"] if not t["source"] and not t["constant"]]
         if lost:
