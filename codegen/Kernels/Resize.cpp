@@ -47,6 +47,9 @@ private:
     int64_t width;
   };
 
+  bool hasKnownPlanes() {
+    return Shape(x).dropFront(x.getRank() - 2).isKnown() && Shape(y).dropFront(x.getRank() - 2).isKnown();
+  }
   int64_t rowsIn() { return Shape(x)[x.getRank() - 2].value(); }
   int64_t rowsOut() { return Shape(y)[x.getRank() - 2].value(); }
   int64_t widthIn() { return Shape(x)[x.getRank() - 1].value(); }
@@ -59,7 +62,8 @@ private:
   bool isSeparable() {
     int64_t rank = x.getRank();
     return !kb.exact && !kb.target.tileIsThread && !byChannel && type.isF32() && !isNearest() && axes.size() == 2 &&
-           rank >= 2 && axes.count(rank - 2) && axes.count(rank - 1) && planeScratch() <= kMostScratch; // stays in L2
+           rank >= 2 && axes.count(rank - 2) && axes.count(rank - 1) && hasKnownPlanes() &&
+           planeScratch() <= kMostScratch; // stays in L2
   }
 
   void emitPlanes() {
@@ -135,9 +139,11 @@ private:
 
   /// Converts entries of an index table (i32, scalar or lanes) to i64 and clamps them to [0, |size|). A table comes
   /// from the file like any tensor and must not lead outside x.
-  Value toIndex(Value entries, int64_t size) {
-    Type wide = kb.b.getI64Type();
-    Value last = arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(int32_t(size - 1)));
+  Value toIndex(Value entries, Dim size) {
+    Type wide = kb.b.getI64Type(), narrow = kb.b.getI32Type();
+    Value last = size.isKnown()
+                     ? Value(arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(int32_t(size.value() - 1))))
+                     : arith::TruncIOp::create(kb.b, narrow, kb.index(size - 1));
     Value first = kb.zero(entries.getType());
     if (auto vector = dyn_cast<VectorType>(entries.getType())) {
       wide = VectorType::get(vector.getShape(), wide);
@@ -200,15 +206,14 @@ private:
     for (int64_t tap = 0; tap < count; ++tap) {
       Value entry = kb.add(kb.mul(at[d], count), tap);
       if (d != laneDim) {
-        Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), Shape(x)[d].value());
+        Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), Shape(x)[d]);
         Value factor =
             weighted() ? kb.splat(toType(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry)), lanes) : Value();
         overTaps(d + 1, at, kb.add(offset, kb.mul(index, stride)), lanesOffset, times(weight, factor));
         continue;
       }
       VectorStep step{{}, mask, lanes};
-      Value indices =
-          toIndex(loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry), Shape(x)[d].value());
+      Value indices = toIndex(loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry), Shape(x)[d]);
       Value factor =
           weighted() ? toType(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry)) : Value();
       overTaps(d + 1, at, offset, indices, times(weight, factor));
@@ -242,13 +247,12 @@ private:
 };
 
 struct ResizeModel : KernelInterface::ExternalModel<ResizeModel, device::ResizeOp> {
-  /// Dims that are not resized may have any size.
+  /// All dims may have any size.
   bool acceptsOpenSizes(Operation *op) const {
     Shape x(op->getOperand(0)), y(op->getResult(0));
     ArrayRef<int64_t> axes = cast<device::ResizeOp>(op).getAxes();
-    return llvm::all_of(llvm::seq<int64_t>(0, x.rank()), [&](int64_t d) {
-      return llvm::is_contained(axes, d) ? x[d].isKnown() && y[d].isKnown() : sameSize(x[d], y[d]);
-    });
+    return llvm::all_of(llvm::seq<int64_t>(0, x.rank()),
+                        [&](int64_t d) { return llvm::is_contained(axes, d) || sameSize(x[d], y[d]); });
   }
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto resize = cast<device::ResizeOp>(op);

@@ -275,13 +275,9 @@ std::string evaluateWith(const Case &weights, Operation *op, const CheckOptions 
   return evaluateInputs(op, data);
 }
 
-/// Returns true if |op| is a convolution whose fast kernels accept a symbolic number of images only. Some of the others
-/// are treated alike, because only then AMX tiles are chosen.
-bool opensImagesOnly(Operation *op, uint64_t seed) {
-  auto conv = dyn_cast<device::ConvOp>(op);
-  bool integers = conv && !typeOf(conv.getX()).getElementType().isFloat();
-  return conv && (seed % 4 == 0 || (integers && conv.getGroups() > 1 && conv.getDilations().back() != 1));
-}
+/// Returns true if only the number of images of |op| is opened: only then AMX tiles are chosen for convolutions, and
+/// windows for dilated depthwise ones.
+bool opensImagesOnly(Operation *op, uint64_t seed) { return isa<device::ConvOp>(op) && seed % 4 == 0; }
 
 /// Packs the convolution or matmul of |text| with symbolic sizes and runs its kernel at several sizes.
 std::string packAndCompareOpen(Operation *packed, const std::string &text, const X86Target &target,

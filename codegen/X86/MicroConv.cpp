@@ -14,10 +14,8 @@ namespace tessera::x86 {
 
 /// Returns true if the kernel of |packing| and |shape| accepts symbolic heights and widths.
 static bool acceptsOpenPlanes(const ConvShape &shape, PackingAttr packing) {
-  PackedOrder order = packing.getOrder();
-  bool depthwise = order == PackedOrder::windows || order == PackedOrder::depthwise;
-  bool dilated = depthwise && shape.kind != TileKind::F32 && shape.dilationW != 1;
-  return !dilated && !packing.getChunk();
+  bool dilatedWindows = packing.getOrder() == PackedOrder::windows && shape.dilationW != 1;
+  return !dilatedWindows && !packing.getChunk();
 }
 
 LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {

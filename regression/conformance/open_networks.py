@@ -44,6 +44,7 @@ class OpenNetwork:
     def __init__(self, model: onnx.ModelProto, inputs: Arrays, seed: int) -> None:
         self.model, self.inputs, self.rng = model, inputs, random.Random(seed)
         self.more = random.Random(seed + 1)  # what was added later, so that a seed keeps its network
+        self.later = random.Random(seed + 2)
         self.symbols: dict[str, Symbol] = {}
         self.axes: dict[str, dict[int, str]] = {}  # names of open dims by input
         shapes = _shapes(model)
@@ -105,6 +106,8 @@ class OpenNetwork:
                 scales = constants[node.input[3]] / np.array(x)
                 replace(node, 2, scales.astype(np.float32))
                 del node.input[3]
+                if self.later.random() < 0.5:
+                    next(a for a in node.attribute if a.name == "mode").s = b"linear"
             elif node.op_type in ELEMENTWISE:
                 for i, name in enumerate(node.input):
                     if name in constants and len(constants[name].shape) > 1:

@@ -193,6 +193,63 @@ def test_height_and_width(tmp_path: Path) -> None:
     check_pictures(model, tmp_path / "pyramid.onnx", shapes)
 
 
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
+
+
+def quantised_resizes() -> Nodes:
+    """Linear resizes of bytes in all coordinates, by whole and broken factors."""
+    constants = {"scale": np.array(0.037, np.float32), "zero": np.array(5, np.int8)}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"])]
+    for i, mode in enumerate(COORDINATES):
+        constants[f"by{i}"] = np.array([1, 1, (2, 3, 1.5, 2.5, 0.5)[i], (3, 0.75, 2, 0.5, 1.25)[i]], np.float32)
+        nodes += [
+            helper.make_node("DequantizeLinear", ["q", "scale", "zero"], [f"d{i}"]),
+            helper.make_node(
+                "Resize", [f"d{i}", "", f"by{i}"], [f"r{i}"], mode="linear", coordinate_transformation_mode=mode
+            ),
+            helper.make_node("QuantizeLinear", [f"r{i}", "scale", "zero"], [f"s{i}"]),
+            helper.make_node("DequantizeLinear", [f"s{i}", "scale", "zero"], [f"t{i}"]),
+            helper.make_node("Flatten", [f"t{i}"], [f"f{i}"]),
+        ]
+    nodes.append(helper.make_node("Concat", [f"f{i}" for i in range(len(COORDINATES))], ["y"], axis=1))
+    return nodes, constants
+
+
+def dilated_depthwise() -> Nodes:
+    """Dilated depthwise convolutions of bytes; rows of open width end in tiles that begin at any even column."""
+    constants = {"scale": np.array(0.037, np.float32), "zero": np.array(5, np.int8), "one": np.array(0.01, np.float32)}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"])]
+    for i, (dilation, stride) in enumerate(((2, 1), (3, 1), (2, 2), (5, 1))):
+        constants[f"w{i}"] = RNG.integers(-127, 128, (3, 1, 3, 3)).astype(np.int8)
+        window = {"dilations": [dilation] * 2, "strides": [stride] * 2, "pads": [dilation] * 4, "group": 3}
+        nodes += [
+            helper.make_node("DequantizeLinear", ["q", "scale", "zero"], [f"d{i}"]),
+            helper.make_node("DequantizeLinear", [f"w{i}", "one"], [f"v{i}"]),
+            helper.make_node("Conv", [f"d{i}", f"v{i}"], [f"c{i}"], **window),
+            helper.make_node("QuantizeLinear", [f"c{i}", "scale", "zero"], [f"s{i}"]),
+            helper.make_node("DequantizeLinear", [f"s{i}", "scale", "zero"], [f"t{i}"]),
+            helper.make_node("Flatten", [f"t{i}"], [f"f{i}"]),
+        ]
+    nodes.append(helper.make_node("Concat", [f"f{i}" for i in range(4)], ["y"], axis=1))
+    return nodes, constants
+
+
+@pytest.mark.parametrize("network", [quantised_resizes, dilated_depthwise])
+def test_integers_of_open_pictures(tmp_path: Path, network: Callable[[], Nodes]) -> None:
+    """One file has the bits of files for one size."""
+    import tessera.runtime as runtime
+
+    save(tmp_path / "n.onnx", network(), ["batch", 3, "h", "w"], 2)
+    net = runtime.load(str(compile_at(tmp_path, "n", "--dims", "batch=1..3,h=2..40,w=4..40")), threads=2).net()
+    session = onnxruntime.InferenceSession(str(tmp_path / "n.onnx"), providers=["CPUExecutionProvider"])
+    for batch, h, w in ((1, 2, 4), (2, 40, 40), (3, 7, 13), (1, 16, 33)):
+        x = (RNG.standard_normal([batch, 3, h, w]) * 2).astype(np.float32)
+        fixed = compile_at(tmp_path, "n", "--input-shapes", f"x={batch}x3x{h}x{w}")
+        got, wanted = net({"x": x})["y"], runtime.load(str(fixed)).net()({"x": x})["y"]
+        assert np.array_equal(got, wanted), f"{(got != wanted).sum()} of {got.size} differ at {batch} x {h} x {w}"
+        assert np.abs(got - session.run(None, {"x": x})[0]).max() < 0.038  # at most a step
+
+
 def test_text_detection(need: Callable[[str], Path], tmp_path: Path) -> None:
     """The real network's results before its last sigmoid, which would hide differences."""
     network = onnx.load(need("data:models/seg/ppocrv3_det.onnx"))

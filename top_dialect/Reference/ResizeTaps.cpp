@@ -145,3 +145,8 @@ std::optional<int64_t> tessera::top::findRepetition(ResizeOp op, unsigned d) {
   }
   return times;
 }
+
+bool tessera::top::hasNeighbouringTaps(ResizeOp op) {
+  return op.getMode() == ResizeMode::linear && !op.getAntialias() && !op.getExcludeOutside() &&
+         op.getCoord() != ResizeCoord::tf_crop_and_resize;
+}

@@ -35,6 +35,10 @@ bool keepsDim(ResizeOp op, unsigned dim, int64_t inSize, int64_t outSize);
 /// none for other resizes, e.g. linear ones.
 std::optional<int64_t> findRepetition(ResizeOp op, unsigned dim);
 
+/// Returns true if every output position has two neighbouring taps with the weights 1 - f and f, where f is the
+/// fraction of its coordinate. A run can compute them for any sizes.
+bool hasNeighbouringTaps(ResizeOp op);
+
 } // namespace tessera::top
 
 #endif // TESSERA_TOP_DIALECT_REFERENCE_RESIZETAPS_H

@@ -45,7 +45,10 @@ static PackingAttr packDepthwiseAs(device::ConvOp conv, const top::TensorData &w
   bool integers = isIntegerOperand(x);
   PackedOrder order = PackedOrder::depthwise;
   PackedStep step = PackedStep::f32; // also for bytes, whose sums are exact in f32
-  if (isByte(x) && target.byteDots && fitsWindows(conv.getStrides().back(), conv.getDilations().back())) {
+  // A row of symbolic width ends in tiles that begin at any even column; those of dilated windows must not.
+  bool endsAnywhere = hasOpenPlanes(conv) && conv.getDilations().back() != 1;
+  if (isByte(x) && target.byteDots && !endsAnywhere &&
+      fitsWindows(conv.getStrides().back(), conv.getDilations().back())) {
     order = PackedOrder::windows, step = PackedStep::i8x4;
   } else if (isByte(w) && !integers) {
     step = PackedStep::i8; // the epilogue applies the scales

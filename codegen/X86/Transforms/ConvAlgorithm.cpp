@@ -58,8 +58,7 @@ static int64_t elementsPerStep(device::ConvOp conv, PackingTarget target) {
 static int64_t likelyRows(device::ConvOp conv) { return std::max<int64_t>(1, likelyOf(Shape(conv.getY())[2])); }
 static int64_t likelyColumns(device::ConvOp conv) { return std::max<int64_t>(1, likelyOf(Shape(conv.getY())[3])); }
 
-/// Returns true if a height or width is symbolic.
-static bool hasOpenPlanes(device::ConvOp conv) {
+bool hasOpenPlanes(device::ConvOp conv) {
   return !Shape(conv.getX()).dropFront().isKnown() || !Shape(conv.getY()).dropFront().isKnown();
 }
 
@@ -156,9 +155,6 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
   if (d.groups > 1 && d.groupC == 1 && d.oc == d.groups) {
     // Without VNNI, sums of bytes are computed in f32, which is exact below 2^24.
     constexpr int64_t kMostTaps = (1 << 24) / (255 * 128);
-    if (integers && hasOpenPlanes(conv) && conv.getDilations().back() != 1) {
-      return std::nullopt; // a row of symbolic width ends in tiles that begin at any even column
-    }
     return isByte(x.getElementType()) && d.kh * d.kw > kMostTaps ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
   }
   if (groupsToMerge(conv) != 1) {

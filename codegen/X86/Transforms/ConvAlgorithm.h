@@ -51,6 +51,9 @@ inline AlgorithmAttr algorithmOf(device::ConvOp conv) {
   return conv->getAttrOfType<AlgorithmAttr>(X86Dialect::kAlgorithmAttr);
 }
 
+/// Returns true if a height or width is symbolic.
+bool hasOpenPlanes(device::ConvOp conv);
+
 /// Returns true if |op|, a convolution or matmul, multiplies floats by integer weights.
 bool hasIntegerWeights(mlir::Operation *op);
 

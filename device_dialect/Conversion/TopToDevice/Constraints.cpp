@@ -88,12 +88,19 @@ static std::optional<Violation> rejectSymbolic(StringRef what, Shape sizes, size
 
 static std::optional<Violation> checkResized(top::ResizeOp op) {
   Shape x = op.getX(), y = op.getY();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  if (!isa<FloatType>(type.getElementType()) && op.getMode() != top::ResizeMode::nearest) {
+    return Violation{"it interpolates integers in mode " + top::stringifyResizeMode(op.getMode()).str(),
+                     "floats (insert a Cast before and behind it), or mode nearest"};
+  }
   for (size_t d = 0; d < x.rank(); ++d) {
     bool isKnown = x[d].isKnown() && y[d].isKnown();
-    if (!isKnown && !top::findRepetition(op, unsigned(d))) {
-      return Violation{"dim " + std::to_string(d) + " of " + toText(x[d]) + " is resized to " + toText(y[d]) +
-                           " in mode " + top::stringifyResizeMode(op.getMode()).str(),
-                       "numbers, or elements repeated up to 64 times (mode nearest, an integer as scale)"};
+    if (!isKnown && !top::findRepetition(op, unsigned(d)) && !top::hasNeighbouringTaps(op)) {
+      return Violation{
+          "dim " + std::to_string(d) + " of " + toText(x[d]) + " is resized to " + toText(y[d]) + " in mode " +
+              top::stringifyResizeMode(op.getMode()).str(),
+          "numbers, mode linear without antialias, exclude_outside and regions, or elements repeated up to "
+          "64 times (mode nearest, an integer as scale)"};
     }
   }
   return std::nullopt;

@@ -36,8 +36,8 @@ func.func @control_flow(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 !x = tensor<?x3x?x8xf32, #top.dims<[batch[1:8], 3, h[4:8], 8]>>
 !y = tensor<?x3x?x8xf32, #top.dims<[batch[1:8], 3, 2*h[4:8], 8]>>
 func.func @symbolic_size(%x: !x, %p: !x) -> !y {
-  // CHECK: cannot lower 'top.resize' of node 'Resize_0': dim 2 of h is resized to 2*h in mode linear, allowed: numbers, or elements repeated up to 64 times (mode nearest, an integer as scale) (symbolic_size); fix this size with model_transform --input_shapes, or give --dims a single value
-  %y = top.resize %x {mode = 1 : i32, coord = 3 : i32, round = 2 : i32, scales = array<f64: 1.0, 1.0, 2.0, 1.0>, sizes = array<i64: -1, 3, -1, 8>, top.dims = #top.dims<[batch[1:8], 3, 2*h[4:8], 8]>} : (!x) -> !y loc("Resize_0")
+  // CHECK: cannot lower 'top.resize' of node 'Resize_0': dim 2 of h is resized to 2*h in mode cubic, allowed: numbers, mode linear without antialias, exclude_outside and regions, or elements repeated up to 64 times (mode nearest, an integer as scale) (symbolic_size); fix this size with model_transform --input_shapes, or give --dims a single value
+  %y = top.resize %x {mode = 2 : i32, coord = 3 : i32, round = 2 : i32, scales = array<f64: 1.0, 1.0, 2.0, 1.0>, sizes = array<i64: -1, 3, -1, 8>, top.dims = #top.dims<[batch[1:8], 3, 2*h[4:8], 8]>} : (!x) -> !y loc("Resize_0")
   return %y : !y
 }
 

@@ -242,7 +242,7 @@ bool hasTables(ResizeOp op) {
   Shape x = op.getX(), y = op.getY();
   return llvm::all_of(llvm::seq<size_t>(0, x.rank()), [&](size_t d) {
     bool isOpen = x[d].isSymbolic() || y[d].isSymbolic();
-    return !isOpen || findRepetition(op, unsigned(d));
+    return !isOpen || findRepetition(op, unsigned(d)) || (hasNeighbouringTaps(op) && minOf(x[d]) >= 1);
   });
 }
 
