@@ -384,7 +384,7 @@ static std::string requantisationOf(const DeployOptions &options) {
 /// Removes the quantize/dequantize pairs again and reports the rest of the part; for a model in |known| reports only
 /// that.
 static void instrument(const ModelPart &part, quant::StripQDQ &stripQDQ, ArrayRef<std::string> known,
-                       DeployResult &result) {
+                       const llvm::StringSet<> &names, DeployResult &result) {
   func::FuncOp function = part.function;
   llvm::append_range(result.forms, stripQDQ.run());
   top::nameEveryTensor(function);
@@ -397,6 +397,9 @@ static void instrument(const ModelPart &part, quant::StripQDQ &stripQDQ, ArrayRe
   }
   for (InstrumentedTensor &tensor : listInstrumented(function)) {
     tensor.isRepeated = part.isRepeated;
+    if (part.isRepeated && !names.contains(tensor.name)) {
+      continue; // a table cannot name it
+    }
     // A part lists its arguments, which an earlier part may have computed.
     if (llvm::none_of(result.instrumented, [&](const auto &earlier) { return earlier.name == tensor.name; })) {
       result.instrumented.push_back(std::move(tensor));
@@ -498,10 +501,10 @@ static llvm::Error preparePart(ModelPart &part, const std::optional<Quantization
 /// Lowers a part to device ops, for the sizes of the bucket if there is one. A part of a known model is not lowered.
 static llvm::Error lowerPart(ModelPart &part, quant::StripQDQ &stripQDQ, const std::optional<Quantization> &asked,
                              const device::Bucket &bucket, const DeployOptions &options, const PhaseObserver &observer,
-                             DeployResult &result) {
+                             const llvm::StringSet<> &names, DeployResult &result) {
   observer.begin("lower");
   if (options.compile.instrument) {
-    instrument(part, stripQDQ, options.known, result);
+    instrument(part, stripQDQ, options.known, names, result);
   }
   if (result.isKnown) {
     return llvm::Error::success();
@@ -522,8 +525,10 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   }
   DeployResult result;
   result.outputOrigins = listOutputOrigins(*function); // before quantisation puts ops behind them
+  llvm::StringSet<> names;                             // of float tensors, for --observe
   if (options.compile.instrument) {
     top::nameEveryTensor(*function); // before parts get names of their own
+    names.insert_range(listFloatNames(*function));
   }
   llvm::Expected<std::vector<ModelPart>> parts = splitModel(*function, options.quantization);
   if (!parts) {
@@ -558,7 +563,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
     llvm::for_each(*parts, [](ModelPart &part) { device::setExact(part.function); });
   }
   for (auto [part, strip] : llvm::zip_equal(*parts, stripQDQ)) {
-    if (llvm::Error error = lowerPart(part, strip, asked, *bucket, options, observer, result)) {
+    if (llvm::Error error = lowerPart(part, strip, asked, *bucket, options, observer, names, result)) {
       return std::move(error);
     }
     if (result.isKnown) {

@@ -76,7 +76,7 @@ class Observed:
     @cached_property
     def repeated(self) -> set[str]:
         """Sources that branches and loops compute: a run does so any number of times."""
-        return {str(t["source"]) for t in self.info["tensors"] if t["source"] and t["repeated"]}
+        return {str(t["source"]) for t in self.info["tensors"] if t["source"] and t.get("repeated")}
 
     @property
     def source_of(self) -> dict[str, str]:
