@@ -87,7 +87,8 @@ def write_tokenizers(folder: Path, metadata: dict[str, Any]) -> None:
         if i >= 259 and token[:at] in ids and token[at:] in ids
     ]
     model = {"type": "BPE", "vocab": ids, "merges": [text for *_, text in sorted(pairs)], "unk_token": "<unk>"}
-    normalizer = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, {"type": "Replace"}]}
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+    normalizer = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, replace]}
     added = [{"id": i, "content": tokens[i], "special": True} for i in range(3)]
     whole = {"model": {**model, "byte_fallback": True}, "normalizer": normalizer, "added_tokens": added}
     (folder / "tokenizer.json").write_text(json.dumps(whole))

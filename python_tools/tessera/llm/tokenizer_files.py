@@ -43,7 +43,7 @@ def read_tokenizer(path: Path) -> dict[str, Any]:
         _add_tokens(language, folder, config)
     language |= _special(config, {token: i for i, token in enumerate(language[PREFIX + "tokens"])})
     template = folder / _TEMPLATE
-    text = template.readtoken_text(encoding="utf-8") if template.is_file() else config.get("chat_template")
+    text = template.read_text(encoding="utf-8") if template.is_file() else config.get("chat_template")
     return {**language, "tokenizer.chat_template": text} if isinstance(text, str) else language
 
 
