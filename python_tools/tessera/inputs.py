@@ -214,7 +214,7 @@ def random_codes(specs: Sequence[InputSpec], seed: int = RANDOM_SEED) -> dict[st
         is_index = spec.uses is not None and (spec.uses.index_below is not None or spec.uses.divides)
         if spec.dtype in ("int8", "uint8", "int16") and not is_index:
             info = np.iinfo(spec.dtype)
-            arrays[spec.name] = generator.integers(info.min, info.max, spec.shape, spec.dtype, endpoint=True)
+            arrays[spec.name] = generator.integers(info.min, info.max + 1, spec.shape).astype(spec.dtype)
     return arrays
 
 

@@ -32,7 +32,7 @@ class PieceTokenizer(Tokenizer):
         found = {i: names[t] for i, t in enumerate(self.tokens) if t in names and self._types[i] in (NORMAL, BYTE)}
         self._bytes = found if len(found) == len(names) or BYTE in self._types else {}
         self._of_byte = {byte: token for token, byte in self._bytes.items()}
-        symbols = sorted(map(re.escape, self.symbols), key=len, reverse=True)
+        symbols = sorted([re.escape(each) for each in self.symbols], key=len, reverse=True)
         self._normalizer = Normalizer(language, removes_spaces, "|".join(symbols))
         self._characters = re.compile("|".join([*symbols, "."]), re.DOTALL)
 
@@ -129,15 +129,15 @@ class UnigramTokenizer(PieceTokenizer):
         super().__init__({"tokenizer.space_before": "each", **language}, removes_spaces=True)
         if self._unknown is None:
             raise TesseraError("the tokenizer has no token for unknown characters")
-        own = zip(self.tokens, self._scores, self._types)
         self._adds_eos = bool(language.get(PREFIX + "add_eos_token", True))
         # Marian numbers its pieces by another file, which may lack some of them.
-        pieces = [*map(tuple, language.get("tokenizer.marian.pieces") or own)]
+        own = language.get("tokenizer.marian.pieces")
+        pieces: list[tuple[str, float, int]] = list(own or zip(self.tokens, self._scores, self._types))
         scores = [score for _, score, kind in pieces if kind == NORMAL] or [0.0]
         # Rounding decides between equal sums.
         self._precision = "d" if language.get("tokenizer.has_exact_sums") else "f"
         self._lowest = array(self._precision, [min(scores) - self._PENALTY])[0]
-        self._pieces = {
+        self._pieces: dict[str, tuple[float, int | None]] = {
             piece: (
                 score if kind == NORMAL else len(piece.encode()) * max(scores) - 0.1,
                 self.ids.get(piece, self._unknown),
