@@ -49,6 +49,10 @@ static TensorData unpack(DenseElementsAttr attr, RankedTensorType type) {
   return {type, bytes, std::move(owner)};
 }
 
+static WeightStore &storeOf(Operation *op) {
+  return op->getContext()->getLoadedDialect<TopDialect>()->getWeightStore();
+}
+
 std::optional<TensorData> tessera::top::getConstantData(Value value) {
   Operation *op = value ? value.getDefiningOp() : nullptr;
   if (auto constant = dyn_cast_or_null<ConstantOp>(op)) {
@@ -64,14 +68,19 @@ std::optional<TensorData> tessera::top::getConstantData(Value value) {
   }
   if (auto weight = dyn_cast_or_null<WeightOp>(op)) {
     auto type = cast<RankedTensorType>(weight.getType());
-    WeightStore &store = op->getContext()->getLoadedDialect<TopDialect>()->getWeightStore();
-    auto view = store.lookup(weight.getKey());
+    auto view = storeOf(op).lookup(weight.getKey());
     if (!view || static_cast<int64_t>(view->bytes.size()) != byteSize(type)) {
       return std::nullopt;
     }
     return TensorData{type, view->bytes, nullptr};
   }
   return std::nullopt;
+}
+
+bool tessera::top::hasConstantData(Value value) {
+  auto weight = value ? value.getDefiningOp<WeightOp>() : WeightOp();
+  return weight ? storeOf(weight).sizeOf(weight.getKey()) == byteSize(cast<RankedTensorType>(weight.getType()))
+                : getConstantData(value).has_value();
 }
 
 bool tessera::top::isConstant(Value value) {
@@ -151,6 +160,10 @@ std::optional<SmallVector<double>> tessera::top::getConstantDoubles(Value value)
 }
 
 std::optional<double> tessera::top::getSplatDouble(Value value) {
+  auto weight = value ? value.getDefiningOp<WeightOp>() : WeightOp();
+  if (weight && storeOf(weight).isUncomputed(weight.getKey())) {
+    return std::nullopt;
+  }
   auto data = getConstantData(value);
   if (!data || data->bytes.empty() || !isa<FloatType>(data->type.getElementType())) {
     return std::nullopt;

@@ -36,6 +36,9 @@ int64_t byteSize(mlir::RankedTensorType type);
 /// Returns the value of a `top.constant` or `top.weight`; nothing for other values, or if the store lacks the key.
 std::optional<TensorData> getConstantData(mlir::Value value);
 
+/// Returns true if getConstantData() returns a value, without computing the bytes of a lazy weight.
+bool hasConstantData(mlir::Value value);
+
 /// Checks that the value is a `top.constant` or `top.weight`.
 bool isConstant(mlir::Value value);
 
@@ -46,7 +49,8 @@ std::optional<llvm::SmallVector<int64_t>> getConstantInts(mlir::Value value);
 /// tensors.
 std::optional<llvm::SmallVector<double>> getConstantDoubles(mlir::Value value);
 
-/// Returns the value that all elements of a constant float tensor share; nothing if they differ.
+/// Returns the value that all elements of a constant float tensor share; nothing if they differ, or if the tensor is a
+/// lazy weight, which is large.
 std::optional<double> getSplatDouble(mlir::Value value);
 
 /// Creates a `top.constant`, or, beyond `kMaxInlineBytes`, adds the data to the weight store and creates a

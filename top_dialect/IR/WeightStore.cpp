@@ -161,6 +161,22 @@ std::optional<WeightStore::TensorView> WeightStore::lookup(StringRef key) const 
   return entry.owner ? std::optional(entry.view()) : std::nullopt;
 }
 
+std::optional<int64_t> WeightStore::sizeOf(StringRef key) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto it = entries.find(key);
+  if (it == entries.end() || !(it->second.owner || it->second.make)) {
+    return std::nullopt;
+  }
+  const Entry &entry = it->second;
+  return entry.owner ? int64_t(entry.bytes.size()) : byteSize(RankedTensorType::get(entry.shape, entry.elementType));
+}
+
+bool WeightStore::isUncomputed(StringRef key) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto it = entries.find(key);
+  return it != entries.end() && !it->second.owner && it->second.make;
+}
+
 //===----------------------------------------------------------------------===//
 // Adding
 //===----------------------------------------------------------------------===//

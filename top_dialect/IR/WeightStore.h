@@ -48,6 +48,12 @@ public:
   /// Returns the tensor of `key`; nothing if it does not exist or was dropped.
   std::optional<TensorView> lookup(llvm::StringRef key) const;
 
+  /// Returns the number of bytes of the tensor that lookup() would return, without computing a lazy one.
+  std::optional<int64_t> sizeOf(llvm::StringRef key) const;
+
+  /// Returns true for a lazy tensor whose bytes have not been computed yet.
+  bool isUncomputed(llvm::StringRef key) const;
+
   /// Adds a tensor and returns its key: `keyHint`, with a numeric suffix if that is taken. If an equal tensor (type,
   /// shape and bytes) exists, it returns the key of that one. Keys depend only on the order of the calls.
   std::string add(llvm::StringRef keyHint, mlir::Type elementType, llvm::ArrayRef<int64_t> shape,

@@ -11,7 +11,7 @@
 namespace tessera::top {
 using namespace mlir;
 
-bool isReadable(Value v) { return getConstantData(v).has_value(); }
+bool isReadable(Value v) { return hasConstantData(v); }
 
 std::optional<double> getScalar(Value v) {
   if (!isReadable(v)) {

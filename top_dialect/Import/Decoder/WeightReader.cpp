@@ -52,12 +52,12 @@ gguf::GroupedNumbers readKernelGroups(const gguf::Tensor &tensor, const llvm::Me
 
 /// Returns the numbers of a tensor as the bytes of an f32 constant. Gives the memory of |file|, which holds them, back.
 std::vector<char> readBytesOfFloats(const gguf::Tensor &tensor, const llvm::MemoryBuffer &file) {
-  const std::vector<float> values = gguf::readFloats(tensor);
+  std::vector<char> bytes(tensor.count() * sizeof(float)); // operator new aligns it for any number
+  gguf::readFloats(tensor, {reinterpret_cast<float *>(bytes.data()), size_t(tensor.count())});
   if (isMapped(file)) {
     releasePages(tensor.bytes);
   }
-  const char *bytes = reinterpret_cast<const char *>(values.data());
-  return {bytes, bytes + values.size() * sizeof(float)};
+  return bytes;
 }
 
 } // namespace
@@ -94,7 +94,11 @@ int64_t WeightReader::dim(const Twine &name, unsigned axis) {
 
 std::vector<float> WeightReader::floats(StringRef name, ArrayRef<int64_t> shape) {
   const gguf::Tensor *tensor = find(name, shape);
-  return tensor ? gguf::readFloats(*tensor) : std::vector<float>(ShapedType::getNumElements(shape));
+  std::vector<float> values(ShapedType::getNumElements(shape));
+  if (tensor) {
+    gguf::readFloats(*tensor, values);
+  }
+  return values;
 }
 
 WeightReader::Parts WeightReader::parts(StringRef name, ArrayRef<int64_t> shape) {

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-using llvm::ArrayRef;
+using llvm::MutableArrayRef;
 
 namespace tessera::top::gguf {
 namespace {
@@ -158,43 +158,56 @@ namespace {
 
 /// Reads a tensor in F32, F16 or BF16.
 template <typename Read>
-std::vector<float> readEach(const Tensor &tensor, Read read) {
+void readEach(const Tensor &tensor, MutableArrayRef<float> values, Read read) {
   const auto *bytes = reinterpret_cast<const uint8_t *>(tensor.bytes.data());
   const int64_t count = tensor.count(), size = tensor.format->blockBytes;
-  const int64_t columns = tensor.isTransposed ? tensor.shape[1] : count, rows = count / std::max<int64_t>(columns, 1);
-  std::vector<float> values(count);
+  if (!tensor.isTransposed) {
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = read(bytes + i * size) + tensor.addend;
+    }
+    return;
+  }
+  const int64_t columns = tensor.shape[1], rows = count / std::max<int64_t>(columns, 1);
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
-      const int64_t from = column * rows + row; // equal to column if there is one row
-      values[row * columns + column] = read(bytes + from * size) + tensor.addend;
+      values[row * columns + column] = read(bytes + (column * rows + row) * size) + tensor.addend;
     }
   }
-  return values;
+}
+
+/// Reads a tensor in a format with groups, block by block.
+void readBlocks(const Tensor &tensor, MutableArrayRef<float> values) {
+  const TensorFormat &format = *tensor.format;
+  constexpr int64_t kLargestBlock = 256, kMostGroups = 16;
+  int8_t integers[kLargestBlock];
+  float scales[kMostGroups], minima[kMostGroups];
+  for (int64_t block = 0, blocks = tensor.count() / format.blockSize; block < blocks; ++block) {
+    format.decode(reinterpret_cast<const uint8_t *>(tensor.bytes.data()) + block * format.blockBytes, integers, scales,
+                  minima);
+    float *out = values.data() + block * format.blockSize;
+    for (int64_t group = 0, at = 0; at < format.blockSize; ++group) {
+      const float scale = scales[group], minimum = format.hasMinima ? minima[group] : 0;
+      for (const int64_t end = at + format.group; at < end; ++at) {
+        out[at] = float(integers[at]) * scale + minimum;
+      }
+    }
+  }
 }
 
 } // namespace
 
-std::vector<float> readFloats(const Tensor &tensor) {
+void readFloats(const Tensor &tensor, MutableArrayRef<float> values) {
   switch (tensor.format->code) {
   case kF32:
-    return readEach(tensor,
+    return readEach(tensor, values,
                     [](const uint8_t *at) { return llvm::bit_cast<float>(llvm::support::endian::read32le(at)); });
   case kF16:
-    return readEach(tensor, half);
+    return readEach(tensor, values, half);
   case kBF16:
-    return readEach(tensor, [](const uint8_t *at) { return widenBf16(llvm::support::endian::read16le(at)); });
+    return readEach(tensor, values, [](const uint8_t *at) { return widenBf16(llvm::support::endian::read16le(at)); });
   default:
-    break;
+    return readBlocks(tensor, values);
   }
-  const int64_t count = tensor.count();
-  std::vector<float> values(count);
-  const GroupedNumbers numbers = readGroups(tensor);
-  const auto *integers = reinterpret_cast<const int8_t *>(numbers.integers.data());
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t group = i / numbers.group;
-    values[i] = float(integers[i]) * numbers.scales[group] + (numbers.minima.empty() ? 0 : numbers.minima[group]);
-  }
-  return values;
 }
 
 } // namespace tessera::top::gguf

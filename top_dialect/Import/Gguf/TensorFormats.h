@@ -52,7 +52,8 @@ struct GroupedNumbers {
   std::vector<float> scales, minima;
 };
 
-std::vector<float> readFloats(const Tensor &tensor);
+/// Writes the numbers of a tensor to |values|, which has tensor.count() elements.
+void readFloats(const Tensor &tensor, llvm::MutableArrayRef<float> values);
 /// The format must have a decode function.
 GroupedNumbers readGroups(const Tensor &tensor);
 
