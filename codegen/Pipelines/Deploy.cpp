@@ -515,6 +515,13 @@ static llvm::Error lowerPart(ModelPart &part, quant::StripQDQ &stripQDQ, const s
   return bucket.empty() ? llvm::Error::success() : pad(part.function, bucket, options);
 }
 
+/// Gives the whole model equal bits on every chip if any of its parts computes with integers.
+static void shareExactness(MutableArrayRef<ModelPart> parts) {
+  if (llvm::any_of(parts, [](ModelPart &part) { return device::computesIntegers(part.function); })) {
+    llvm::for_each(parts, [](ModelPart &part) { device::setExact(part.function); });
+  }
+}
+
 llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &options, const PhaseObserver &observer) {
   llvm::Expected<func::FuncOp> function = findFunction(module, options);
   if (!function) {
@@ -557,10 +564,8 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
       return std::move(error);
     }
   }
-  // The whole model gives equal bits on every chip if any part computes with integers.
-  if (!options.compile.instrument &&
-      llvm::any_of(*parts, [](ModelPart &part) { return device::computesIntegers(part.function); })) {
-    llvm::for_each(*parts, [](ModelPart &part) { device::setExact(part.function); });
+  if (!options.compile.instrument) {
+    shareExactness(*parts);
   }
   for (auto [part, strip] : llvm::zip_equal(*parts, stripQDQ)) {
     if (llvm::Error error = lowerPart(part, strip, asked, *bucket, options, observer, names, result)) {
