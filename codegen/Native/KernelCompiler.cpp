@@ -120,6 +120,9 @@ FailureOr<kernels::Kernel> compileKernel(Operation *op, const Machine &machine, 
   if (!llvmModule) {
     return op->emitError("internal error: the kernel of '") << op->getName() << "' does not translate to LLVM IR";
   }
+  if (machine.rewrite && !machine.rewrite(*llvmModule)) {
+    return op->emitError("the kernel of '") << op->getName() << "' cannot be rewritten";
+  }
   std::unique_ptr<llvm::TargetMachine> targetMachine = createTargetMachine(machine);
   if (!targetMachine) {
     return op->emitError("internal error: this build of LLVM does not support ") << machine.triple;

@@ -6,6 +6,10 @@
 #include <cstdint>
 #include <string>
 
+namespace llvm {
+class Module;
+}
+
 namespace tessera::native {
 
 /// The CPU that kernels are compiled for.
@@ -20,6 +24,9 @@ struct Machine {
   /// Registers the machine's LLVM back end; called from several threads, more than once. Each family passes its own, so
   /// that a build links only the back ends that it needs.
   void (*registerBackend)() = nullptr;
+  /// If set, changes the LLVM IR of each kernel before it is optimised; returns false if the kernel cannot be compiled.
+  /// Tests use it to run code for instructions that the machine at hand lacks.
+  bool (*rewrite)(llvm::Module &kernel) = nullptr;
 };
 
 } // namespace tessera::native

@@ -4,6 +4,7 @@
 
 #include "codegen/Native/Contract.h"
 #include "codegen/Native/OpenSizes.h"
+#include "codegen/X86/EmulatedAvx512.h"
 #include "codegen/X86/IR/PackedWeights.h"
 #include "codegen/X86/KernelCompiler.h"
 #include "codegen/X86/Transforms/Pipeline.h"
@@ -42,9 +43,30 @@ MLIRContext &testContext() {
   return *context;
 }
 
-/// Returns a native::KernelSource for |target|.
+/// Set by kernelFor() if a kernel can neither run nor be emulated on this machine.
+thread_local bool cannotEmulate = false;
+
+/// Returns a native::KernelSource for |target|, emulated if this machine lacks its instructions.
 auto kernelFor(const X86Target &target) {
-  return [target](Operation *op) { return compileKernel(op, target, "kernel"); };
+  return [target](Operation *op) -> FailureOr<Kernel> {
+    if (target.runsHere()) {
+      return compileKernel(op, target, "kernel");
+    }
+    FailureOr<Kernel> kernel = native::compileKernel(op, emulatedMachineOf(target), "kernel",
+                                                     [&](Operation *op, StringRef symbol, KernelFrame &frame) {
+                                                       return emitKernelModule(op, target, symbol, frame);
+                                                     });
+    cannotEmulate = failed(kernel);
+    return kernel;
+  };
+}
+
+/// Returns the message of |check|, or "" if it needs a kernel that cannot be emulated.
+template <typename Check>
+std::string unlessEmulationLacks(Check check) {
+  cannotEmulate = false;
+  std::string message = check();
+  return cannotEmulate ? "" : message;
 }
 
 /// Runs the passes that choose layouts and pack weights on the module of |op|.
@@ -370,6 +392,20 @@ static llvm::ArrayRef<X86Target> runnableTargets() {
   return targets;
 }
 
+/// Returns the variants that this machine lacks but can emulate.
+static ArrayRef<X86Target> emulatedTargets() {
+  static const std::vector<X86Target> targets = [] {
+    std::vector<X86Target> found;
+    for (X86Target target : {X86Target{Isa::Avx512}, X86Target{Isa::Avx512, /*vnni=*/true}}) {
+      if (!target.runsHere() && X86Target{Isa::Avx2}.runsHere()) {
+        found.push_back(target);
+      }
+    }
+    return found;
+  }();
+  return targets;
+}
+
 bool takesAllVariants() {
   const char *asked = getenv("TESSERA_KERNELS");
   return asked && StringRef(asked) == "all";
@@ -377,11 +413,19 @@ bool takesAllVariants() {
 
 llvm::SmallVector<X86Target> targetsFor(StringRef text) {
   constexpr int64_t kOnAll = 4;
-  ArrayRef<X86Target> all = runnableTargets();
+  constexpr uint64_t kOneIn = 4;
+  ArrayRef<X86Target> all = runnableTargets(), emulated = emulatedTargets();
+  llvm::SmallVector<X86Target> targets(all);
   if (native::casesBefore() < kOnAll || takesAllVariants()) {
-    return llvm::to_vector(all);
+    targets.append(emulated.begin(), emulated.end());
+    return targets;
   }
-  return {all[llvm::xxh3_64bits(text) % all.size()]};
+  uint64_t turn = llvm::xxh3_64bits(text);
+  targets = {all[turn % all.size()]};
+  if (!emulated.empty() && (turn >> 16) % kOneIn == 0) {
+    targets.push_back(emulated[(turn >> 24) % emulated.size()]);
+  }
+  return targets;
 }
 
 ArrayRef<X86Target> openTargetsOf(ArrayRef<X86Target> targets, StringRef text) {
@@ -394,22 +438,29 @@ ArrayRef<X86Target> openTargetsOf(ArrayRef<X86Target> targets, StringRef text) {
 }
 
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
-  return native::checkOp(testContext(), text,
-                         [&](Operation *op) { return native::runOnRandom(op, kernelFor(target), options); });
+  return unlessEmulationLacks([&] {
+    return native::checkOp(testContext(), text,
+                           [&](Operation *op) { return native::runOnRandom(op, kernelFor(target), options); });
+  });
 }
 
 std::string checkOpenKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
   uint64_t seed = llvm::xxh3_64bits(text + target.name().str());
-  return native::checkOpenSizes(testContext(), text, kernelFor(target), options, seed);
+  return unlessEmulationLacks(
+      [&] { return native::checkOpenSizes(testContext(), text, kernelFor(target), options, seed); });
 }
 
 std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
-  return native::checkOp(testContext(), text, [&](Operation *op) { return packAndCompare(op, target, options); });
+  return unlessEmulationLacks([&] {
+    return native::checkOp(testContext(), text, [&](Operation *op) { return packAndCompare(op, target, options); });
+  });
 }
 
 std::string checkOpenPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
-  return native::checkOp(testContext(), text,
-                         [&](Operation *op) { return packAndCompareOpen(op, text, target, options); });
+  return unlessEmulationLacks([&] {
+    return native::checkOp(testContext(), text,
+                           [&](Operation *op) { return packAndCompareOpen(op, text, target, options); });
+  });
 }
 
 double timePackedKernel(const std::string &text, const X86Target &target) {

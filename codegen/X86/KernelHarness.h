@@ -45,9 +45,10 @@ double timePackedKernel(const std::string &text, const X86Target &target);
 /// Returns true if the environment variable TESSERA_KERNELS=all asks for every case on every variant.
 bool takesAllVariants();
 
-/// Returns the variants on which to check the next case of the running test, a subset of those that this machine can
-/// run, because LLVM takes most of the time of these tests. The first four cases of a test run on all variants; each
-/// further case runs on one, chosen by a hash of |text|.
+/// Returns the variants on which to check the next case of the running test: a subset of those that this machine can
+/// run or emulate (EmulatedAvx512.h), because LLVM takes most of the time of these tests. The first four cases of a
+/// test run on all variants; each further case runs on one, and a quarter of them on an emulated one, chosen by a hash
+/// of |text|. Checks of kernels that cannot be emulated pass.
 llvm::SmallVector<X86Target> targetsFor(llvm::StringRef text);
 
 /// Returns those of |targets| on which to check the case of |text| with symbolic sizes, too: one of them for an eighth

@@ -1,0 +1,137 @@
+//===- EmulatedAvx512.cpp - Runs AVX-512 kernels on AVX2 machines ---------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/EmulatedAvx512.h"
+
+#include "codegen/X86/KernelCompiler.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicsX86.h"
+#include "llvm/IR/Module.h"
+#include <numeric>
+
+using namespace llvm;
+
+namespace tessera::x86 {
+namespace {
+
+/// Returns lanes |begin|, |begin| + |step|, ... of |vector|, |count| in total.
+Value *lanes(IRBuilder<> &b, Value *vector, int begin, int count, int step = 1) {
+  SmallVector<int> mask;
+  for (int i = 0; i < count; ++i) {
+    mask.push_back(begin + i * step);
+  }
+  return b.CreateShuffleVector(vector, mask);
+}
+
+int lanesOf(Value *vector) { return int(cast<FixedVectorType>(vector->getType())->getNumElements()); }
+
+/// Applies |half|, which works within lanes of 128 bits like the instruction that |call| names, to both halves of 512
+/// bits.
+Value *inHalves(IRBuilder<> &b, CallInst *call, Intrinsic::ID half) {
+  Value *results[2];
+  for (int which = 0; which < 2; ++which) {
+    SmallVector<Value *> operands;
+    for (Value *operand : call->args()) {
+      int count = lanesOf(operand) / 2;
+      operands.push_back(lanes(b, operand, which * count, count));
+    }
+    results[which] = b.CreateIntrinsic(half, operands);
+  }
+  SmallVector<int> all(2 * lanesOf(results[0]));
+  std::iota(all.begin(), all.end(), 0);
+  return b.CreateShuffleVector(results[0], results[1], all);
+}
+
+/// vpdpbusd: adds the products of unsigned and signed bytes, four of each, to each i32.
+Value *addByteProducts(IRBuilder<> &b, CallInst *call) {
+  Value *sum = call->getArgOperand(0);
+  const int count = lanesOf(sum);
+  auto *bytes = FixedVectorType::get(b.getInt8Ty(), 4 * count);
+  auto *words = FixedVectorType::get(b.getInt32Ty(), 4 * count);
+  Value *products = b.CreateMul(b.CreateZExt(b.CreateBitCast(call->getArgOperand(1), bytes), words),
+                                b.CreateSExt(b.CreateBitCast(call->getArgOperand(2), bytes), words));
+  for (int i = 0; i < 4; ++i) {
+    sum = b.CreateAdd(sum, lanes(b, products, i, count, 4));
+  }
+  return sum;
+}
+
+/// vpermps: lane i of the result is the lane of the first operand that lane i of the second one names.
+Value *permute(IRBuilder<> &b, CallInst *call) {
+  Value *values = call->getArgOperand(0), *result = PoisonValue::get(values->getType());
+  for (int i = 0; i < lanesOf(values); ++i) {
+    Value *lane = b.CreateAnd(b.CreateExtractElement(call->getArgOperand(1), i), lanesOf(values) - 1);
+    result = b.CreateInsertElement(result, b.CreateExtractElement(values, lane), i);
+  }
+  return result;
+}
+
+/// Returns what |call| computes, or null for inline assembly and for instructions of powers, which have no replacement.
+Value *replacementOf(CallInst *call) {
+  if (call->isInlineAsm()) {
+    return nullptr;
+  }
+  IRBuilder<> b(call);
+  switch (call->getIntrinsicID()) {
+  case Intrinsic::x86_avx512_vpdpbusd_512:
+    return addByteProducts(b, call);
+  case Intrinsic::x86_avx512_permvar_sf_512:
+    return permute(b, call);
+  case Intrinsic::x86_avx512_pmaddw_d_512:
+    return inHalves(b, call, Intrinsic::x86_avx2_pmadd_wd);
+  case Intrinsic::x86_avx512_pmaddubs_w_512:
+    return inHalves(b, call, Intrinsic::x86_avx2_pmadd_ub_sw);
+  case Intrinsic::x86_avx512_pshuf_b_512:
+    return inHalves(b, call, Intrinsic::x86_avx2_pshuf_b);
+  case Intrinsic::x86_avx512_packssdw_512:
+    return inHalves(b, call, Intrinsic::x86_avx2_packssdw);
+  case Intrinsic::x86_avx512_packsswb_512:
+    return inHalves(b, call, Intrinsic::x86_avx2_packsswb);
+  case Intrinsic::x86_avx512_packuswb_512:
+    return inHalves(b, call, Intrinsic::x86_avx2_packuswb);
+  case Intrinsic::x86_avx512_mask_reduce_ps_512:
+  case Intrinsic::x86_avx512_mask_range_ps_512:
+  case Intrinsic::x86_avx512_mask_scalef_ps_512:
+    return nullptr;
+  default:
+    report_fatal_error("EmulatedAvx512.cpp has no replacement for " + call->getCalledFunction()->getName());
+  }
+}
+
+bool isOnlyOfAvx512(const CallInst &call) {
+  const Function *callee = call.getCalledFunction();
+  return callee && callee->getName().starts_with("llvm.x86.avx512");
+}
+
+} // namespace
+
+bool emulateAvx512(Module &kernel) {
+  for (Function &function : kernel) {
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *call = dyn_cast<CallInst>(&instruction);
+      if (!call || (!call->isInlineAsm() && !isOnlyOfAvx512(*call))) {
+        continue;
+      }
+      Value *replacement = replacementOf(call);
+      if (!replacement) {
+        return false;
+      }
+      call->replaceAllUsesWith(replacement);
+      call->eraseFromParent();
+    }
+  }
+  return true;
+}
+
+native::Machine emulatedMachineOf(const X86Target &target) {
+  const native::Machine avx2 = machineOf({Isa::Avx2});
+  native::Machine machine = machineOf(target);
+  machine.cpu = avx2.cpu, machine.features = avx2.features, machine.featureBits = avx2.featureBits;
+  machine.key += " on " + avx2.key;
+  machine.rewrite = emulateAvx512;
+  return machine;
+}
+
+} // namespace tessera::x86
