@@ -82,7 +82,7 @@ class Preparation:
 
     def _deployed(self, precision: str, flags: list[str]) -> Path:
         output = self._folder / f"{self._model.name}_{precision}.bmodel"
-        _command(
+        command(
             "model_deploy", "--mlir", self._imported().path, "--chip", self._chip, "--quantize", precision.upper(),
             "--model", output, "--skip_validation", *flags,
         )  # fmt: skip
@@ -103,7 +103,7 @@ class Preparation:
         if not kept.is_file():
             result = self._folder / "table"
             result.mkdir()
-            _command(
+            command(
                 "run_calibration", self._imported().path, "--dataset", self._data(), "--input_num", self._samples,
                 "--quantize", "INT8", "-o", result / kept.name,
             )  # fmt: skip
@@ -151,7 +151,7 @@ def _digest(paths: Iterable[Path], text: str) -> str:
     return found.hexdigest()[:16]
 
 
-def _command(name: str, *arguments: object) -> None:
+def command(name: str, *arguments: object) -> None:
     done = subprocess.run(
         [PACKAGE.parents[1] / "bin" / name, *map(str, arguments), "--quiet"], capture_output=True, text=True
     )
