@@ -412,17 +412,20 @@ bool takesAllVariants() {
 }
 
 llvm::SmallVector<X86Target> targetsFor(StringRef text) {
-  constexpr int64_t kOnAll = 4;
-  constexpr uint64_t kOneIn = 4;
+  constexpr int64_t kOnAll = 4, kOnAllEmulated = 2;
+  constexpr uint64_t kOneIn = 8;
   ArrayRef<X86Target> all = runnableTargets(), emulated = emulatedTargets();
-  llvm::SmallVector<X86Target> targets(all);
-  if (native::casesBefore() < kOnAll || takesAllVariants()) {
-    targets.append(emulated.begin(), emulated.end());
-    return targets;
+  const int64_t before = native::casesBefore();
+  const uint64_t turn = llvm::xxh3_64bits(text);
+  llvm::SmallVector<X86Target> targets;
+  if (before < kOnAll || takesAllVariants()) {
+    targets.append(all.begin(), all.end());
+  } else {
+    targets.push_back(all[turn % all.size()]);
   }
-  uint64_t turn = llvm::xxh3_64bits(text);
-  targets = {all[turn % all.size()]};
-  if (!emulated.empty() && (turn >> 16) % kOneIn == 0) {
+  if (before < kOnAllEmulated || takesAllVariants()) {
+    targets.append(emulated.begin(), emulated.end());
+  } else if (!emulated.empty() && (turn >> 16) % kOneIn == 0) {
     targets.push_back(emulated[(turn >> 24) % emulated.size()]);
   }
   return targets;

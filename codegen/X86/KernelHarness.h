@@ -47,8 +47,8 @@ bool takesAllVariants();
 
 /// Returns the variants on which to check the next case of the running test: a subset of those that this machine can
 /// run or emulate (EmulatedAvx512.h), because LLVM takes most of the time of these tests. The first four cases of a
-/// test run on all variants; each further case runs on one, and a quarter of them on an emulated one, chosen by a hash
-/// of |text|. Checks of kernels that cannot be emulated pass.
+/// test run on all that can run, and the first two on all emulated ones; each further case runs on one, and an eighth
+/// of them on an emulated one, chosen by a hash of |text|. Checks of kernels that cannot be emulated pass.
 llvm::SmallVector<X86Target> targetsFor(llvm::StringRef text);
 
 /// Returns those of |targets| on which to check the case of |text| with symbolic sizes, too: one of them for an eighth

@@ -41,8 +41,8 @@ const char *const kAddOne = "%z = arith.constant 1.0 : f32 %m = arith.addf %e0, 
 
 TEST(Variants, AllForEveryCase) {
   if (!takesAllVariants()) {
-    GTEST_SKIP()
-        << "from its fifth case on, a test runs each case on two x86 variants only; TESSERA_KERNELS=all runs it on all";
+    GTEST_SKIP() << "from its fifth case on, a test runs each case on one or two x86 variants; TESSERA_KERNELS=all "
+                    "runs it on all";
   }
 }
 
