@@ -25,7 +25,7 @@ Value *lanes(IRBuilder<> &b, Value *vector, int begin, int count, int step = 1) 
   return b.CreateShuffleVector(vector, mask);
 }
 
-int lanesOf(Value *vector) { return int(cast<FixedVectorType>(vector->getType())->getNumElements()); }
+int lanesOf(Value *vector) { return int(cast<VectorType>(vector->getType())->getElementCount().getFixedValue()); }
 
 /// Applies |half|, which works within lanes of 128 bits like the instruction that |call| names, to both halves of 512
 /// bits.
