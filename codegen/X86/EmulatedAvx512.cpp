@@ -68,7 +68,8 @@ Value *permute(IRBuilder<> &b, CallInst *call) {
   return result;
 }
 
-/// Returns what |call| computes, or null for inline assembly and for instructions of powers, which have no replacement.
+/// Inserts IR that computes the result of |call| and returns its value. Returns null for inline assembly and for the
+/// intrinsics of rounded powers, because this file does not emulate them.
 Value *replacementOf(CallInst *call) {
   if (call->isInlineAsm()) {
     return nullptr;

@@ -114,7 +114,7 @@ bool bytesFit(const WidenedBytes &x, int64_t steps) {
   return steps <= std::numeric_limits<int32_t>::max() / (largest * 128);
 }
 
-/// Returns true for a constant, and if there is no bias.
+/// Returns true if the op has no bias or if its bias is a constant.
 bool isConstantBias(Value bias) { return !bias || top::getConstantData(bias); }
 
 /// Terms that the epilogue of a contraction adds to its sum.
