@@ -4,7 +4,7 @@
 
 #include "codegen/Npu/Emission/FunctionEmission.h"
 #include "codegen/Npu/Passes.h"
-#include "codegen/Npu/ScheduleSearch.h"
+#include "codegen/Npu/Schedule/ScheduleSearch.h"
 #include "codegen/Target/IrDump.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"

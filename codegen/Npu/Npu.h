@@ -4,8 +4,8 @@
 #define TESSERA_CODEGEN_NPU_NPU_H
 
 #include "bmodel/npu/check.h"
-#include "codegen/Npu/LayerSchedule.h"
-#include "codegen/Npu/PreservedValues.h"
+#include "codegen/Npu/Schedule/LayerSchedule.h"
+#include "codegen/Npu/Stream/PreservedValues.h"
 #include "codegen/Target/Phases.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -6,7 +6,7 @@
 #include "regression/npu/NpuReference.h"
 
 #include "bmruntime/src/npu/Simulator.h"
-#include "codegen/Npu/CommandStream.h"
+#include "codegen/Npu/Stream/CommandStream.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Reference/Support.h"
 

@@ -3,9 +3,9 @@
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_EMISSIONCONTEXT_H
 #define TESSERA_CODEGEN_NPU_EMISSION_EMISSIONCONTEXT_H
 
+#include "codegen/Npu/Contraction/Tiler.h"
 #include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Emission/OperandPlacer.h"
-#include "codegen/Npu/Tiler.h"
 
 namespace tessera::npu {
 class EarlyCopies;

@@ -7,8 +7,8 @@
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_FUNCTIONEMISSION_H
 #define TESSERA_CODEGEN_NPU_EMISSION_FUNCTIONEMISSION_H
 
-#include "codegen/Npu/Emission/EarlyCopies.h"
 #include "codegen/Npu/Emission/EmissionContext.h"
+#include "codegen/Npu/Emission/Moves/EarlyCopies.h"
 #include "codegen/Npu/Npu.h"
 
 namespace tessera::npu {

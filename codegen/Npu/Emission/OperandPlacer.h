@@ -3,9 +3,9 @@
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_OPERANDPLACER_H
 #define TESSERA_CODEGEN_NPU_EMISSION_OPERANDPLACER_H
 
-#include "codegen/Npu/CommandStream.h"
-#include "codegen/Npu/FusedOps.h"
-#include "codegen/Npu/PlanGroups.h"
+#include "codegen/Npu/Decisions/FusedOps.h"
+#include "codegen/Npu/Schedule/PlanGroups.h"
+#include "codegen/Npu/Stream/CommandStream.h"
 
 namespace tessera::npu {
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/PoolVolumes.h"
 
+#include "codegen/Npu/Contraction/OutputStage.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
-#include "codegen/Npu/OutputStage.h"
 
 using namespace mlir;
 namespace hw = bmodel::npu;

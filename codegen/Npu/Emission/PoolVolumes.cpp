@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/PoolVolumes.h"
 
-#include "codegen/Npu/OutputStage.h"
+#include "codegen/Npu/Contraction/OutputStage.h"
 
 using namespace mlir;
 namespace hw = bmodel::npu;

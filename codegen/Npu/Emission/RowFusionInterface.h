@@ -4,7 +4,7 @@
 #define TESSERA_CODEGEN_NPU_EMISSION_ROWFUSIONINTERFACE_H
 
 #include "bmodel/npu/chip.h"
-#include "codegen/Npu/FusedOps.h"
+#include "codegen/Npu/Decisions/FusedOps.h"
 #include "mlir/IR/OpDefinition.h"
 
 namespace tessera::npu {

@@ -1,7 +1,7 @@
 //===- EmitCommands.cpp - Device functions as staged programs -------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
-#include "codegen/Npu/EmitProgram.h"
+#include "codegen/Npu/Stream/EmitProgram.h"
 #include "codegen/Npu/Transforms/Programs.h"
 
 using namespace mlir;

@@ -4,7 +4,7 @@
 #define TESSERA_CODEGEN_NPU_TRANSFORMS_PROGRAMS_H
 
 #include "codegen/Npu/IR/NpuOps.h"
-#include "codegen/Npu/PlanMemory.h"
+#include "codegen/Npu/Schedule/PlanMemory.h"
 #include "codegen/Target/Phases.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
