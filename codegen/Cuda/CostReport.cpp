@@ -3,7 +3,7 @@
 #include "codegen/Cuda/CostReport.h"
 
 #include "codegen/Cuda/IR/CudaDialect.h"
-#include "codegen/Cuda/SubnetEmitter.h"
+#include "codegen/Cuda/Stream/SubnetEmitter.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"

@@ -4,7 +4,7 @@
 #define TESSERA_CODEGEN_CUDA_COSTREPORT_H
 
 #include "codegen/Cuda/CudaCost.h"
-#include "codegen/Cuda/PtxKernels.h"
+#include "codegen/Cuda/Stream/PtxKernels.h"
 #include "codegen/Target/Target.h"
 
 namespace tessera::cuda {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/CudaCost.h"
 
-#include "codegen/Cuda/TileCost.h"
+#include "codegen/Cuda/Contraction/TileCost.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 

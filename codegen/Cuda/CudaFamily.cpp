@@ -1,11 +1,11 @@
 //===- CudaFamily.cpp - The target family of NVIDIA GPUs ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel/cuda/program.h"
+#include "codegen/Cuda/Contraction/TilePlan.h"
 #include "codegen/Cuda/CostReport.h"
 #include "codegen/Cuda/HostDevice.h"
 #include "codegen/Cuda/PlanReport.h"
-#include "codegen/Cuda/SubnetEmitter.h"
-#include "codegen/Cuda/TilePlan.h"
+#include "codegen/Cuda/Stream/SubnetEmitter.h"
 #include "codegen/Cuda/Transforms/Passes.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Registry.h"

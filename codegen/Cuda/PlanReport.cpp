@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/PlanReport.h"
 
+#include "codegen/Cuda/Contraction/TilePlan.h"
 #include "codegen/Cuda/HostDevice.h"
 #include "codegen/Cuda/IR/CudaDialect.h"
-#include "codegen/Cuda/TilePlan.h"
 #include "codegen/Kernels/BuildIdentity.h"
 #include "top_dialect/IR/Names.h"
 

@@ -5,7 +5,7 @@
 #include "codegen/Pipelines/Prepare.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/Transforms/Addresses.h"
-#include "quant/Transforms/Decisions.h"
+#include "quant/Transforms/Precision/Decisions.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"

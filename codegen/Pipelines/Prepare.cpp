@@ -5,7 +5,7 @@
 #include "bmodel/properties.h"
 #include "codegen/Target/IrDump.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
-#include "quant/Transforms/PrecisionAttributes.h"
+#include "quant/Transforms/Precision/PrecisionAttributes.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/OutputOrigin.h"
 #include "top_dialect/IR/Properties.h"

@@ -3,7 +3,7 @@
 #include "codegen/tools/Cones.h"
 
 #include "codegen/Kernels/SizeTerms.h"
-#include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/Precision/OpKinds.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/SizeUpdates.h"

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Contractions.h"
 #include "codegen/tools/TensorFile.h"
-#include "quant/Transforms/OpKinds.h"
-#include "quant/Transforms/WeightOnly.h"
+#include "quant/Transforms/Precision/OpKinds.h"
+#include "quant/Transforms/Weights/WeightOnly.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"

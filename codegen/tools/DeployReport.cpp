@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/DeployReport.h"
 
-#include "quant/Transforms/ChannelFlow.h"
+#include "quant/Transforms/Equalize/ChannelFlow.h"
 #include "top_dialect/IR/Names.h"
 
 #include <cmath>

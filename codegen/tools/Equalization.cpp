@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Equalization.h"
 #include "codegen/tools/TensorFile.h"
-#include "quant/Transforms/Equalize.h"
+#include "quant/Transforms/Equalize/Equalize.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/WeightStore.h"
 

@@ -18,8 +18,8 @@ struct EqualizationOptions {
   std::vector<std::string> kinds; ///< kinds of contractions whose inputs are scaled: conv, matmul
 };
 
-/// Chooses factors (quant/Transforms/Equalize.h), writes them, and applies them to `function`. Tensors must have names.
-/// Returns the number of scaled tensors and the expected noise before and after.
+/// Chooses factors (quant/Transforms/Equalize/Equalize.h), writes them, and applies them to `function`. Tensors must
+/// have names. Returns the number of scaled tensors and the expected noise before and after.
 llvm::Expected<llvm::json::Object> equalizeByStatistics(mlir::func::FuncOp function,
                                                         const EqualizationOptions &options);
 

@@ -3,7 +3,7 @@
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
-#include "quant/Transforms/PrecisionAttributes.h"
+#include "quant/Transforms/Precision/PrecisionAttributes.h"
 #include "top_dialect/IR/TensorNames.h"
 
 using namespace mlir;

@@ -6,7 +6,7 @@
 #include "codegen/tools/DeployReport.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
-#include "quant/Transforms/QuantizeTable.h"
+#include "quant/Transforms/Tables/QuantizeTable.h"
 
 #include "CLI/CLI.hpp"
 

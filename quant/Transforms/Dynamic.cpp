@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Dynamic.h"
 
-#include "quant/Transforms/BlockMatMuls.h"
-#include "quant/Transforms/OpKinds.h"
-#include "quant/Transforms/PrecisionAttributes.h"
-#include "quant/Transforms/Weights.h"
+#include "quant/Transforms/Precision/OpKinds.h"
+#include "quant/Transforms/Precision/PrecisionAttributes.h"
+#include "quant/Transforms/Weights/BlockMatMuls.h"
+#include "quant/Transforms/Weights/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"

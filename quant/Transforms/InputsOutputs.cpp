@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/InputsOutputs.h"
 
-#include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/Precision/OpKinds.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/State.h"

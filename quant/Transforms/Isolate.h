@@ -3,7 +3,7 @@
 #ifndef TESSERA_QUANT_TRANSFORMS_ISOLATE_H
 #define TESSERA_QUANT_TRANSFORMS_ISOLATE_H
 
-#include "quant/Transforms/Equalize.h"
+#include "quant/Transforms/Equalize/Equalize.h"
 
 namespace tessera::quant {
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/NarrowFloats.h"
 
-#include "quant/Transforms/OpKinds.h"
-#include "quant/Transforms/PrecisionRules.h"
+#include "quant/Transforms/Precision/OpKinds.h"
+#include "quant/Transforms/Precision/PrecisionRules.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/NarrowFloats.h"

@@ -3,7 +3,7 @@
 #ifndef TESSERA_QUANT_TRANSFORMS_NARROWFLOATS_H
 #define TESSERA_QUANT_TRANSFORMS_NARROWFLOATS_H
 
-#include "quant/Transforms/Decisions.h"
+#include "quant/Transforms/Precision/Decisions.h"
 
 namespace tessera::quant {
 

@@ -3,9 +3,9 @@
 #include "quant/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "quant/Transforms/AssignPrecision.h"
 #include "quant/Transforms/InputsOutputs.h"
-#include "quant/Transforms/PrecisionAttributes.h"
+#include "quant/Transforms/Precision/AssignPrecision.h"
+#include "quant/Transforms/Precision/PrecisionAttributes.h"
 #include "top_dialect/IR/TensorNames.h"
 
 using namespace mlir;

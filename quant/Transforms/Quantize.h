@@ -4,10 +4,10 @@
 #define TESSERA_QUANT_TRANSFORMS_QUANTIZE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "quant/Transforms/CalibrationTable.h"
-#include "quant/Transforms/Equalize.h"
-#include "quant/Transforms/LearnedWeights.h"
-#include "quant/Transforms/QuantizeTable.h"
+#include "quant/Transforms/Equalize/Equalize.h"
+#include "quant/Transforms/Tables/CalibrationTable.h"
+#include "quant/Transforms/Tables/LearnedWeights.h"
+#include "quant/Transforms/Tables/QuantizeTable.h"
 
 namespace mlir {
 class PassManager;

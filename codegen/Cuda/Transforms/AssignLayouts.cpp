@@ -1,7 +1,7 @@
 //===- AssignLayouts.cpp - Assigns channel-blocked or row-major layouts ---===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Cuda/Depthwise.h"
-#include "codegen/Cuda/TiledContraction.h"
+#include "codegen/Cuda/Contraction/TiledContraction.h"
+#include "codegen/Cuda/Kernels/Depthwise.h"
 #include "codegen/Cuda/Transforms/Passes.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/LayoutAssignment.h"

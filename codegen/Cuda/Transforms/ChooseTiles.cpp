@@ -1,6 +1,6 @@
 //===- ChooseTiles.cpp - Chooses the tiles of contractions ----------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Cuda/TileCost.h"
+#include "codegen/Cuda/Contraction/TileCost.h"
 #include "codegen/Cuda/Transforms/Passes.h"
 #include "codegen/Kernels/SizeTerms.h"
 #include "device_dialect/IR/Layout.h"

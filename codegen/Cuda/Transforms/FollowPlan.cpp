@@ -1,6 +1,6 @@
 //===- FollowPlan.cpp - Applies the tiles of a plan -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Cuda/TilePlan.h"
+#include "codegen/Cuda/Contraction/TilePlan.h"
 #include "codegen/Cuda/Transforms/Passes.h"
 #include "codegen/Kernels/KernelInterface.h"
 

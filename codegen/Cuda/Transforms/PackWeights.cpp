@@ -1,7 +1,7 @@
 //===- PackWeights.cpp - Packs weights in the order kernels read them -----===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Cuda/Depthwise.h"
 #include "codegen/Cuda/IR/GemvRows.h"
+#include "codegen/Cuda/Kernels/Depthwise.h"
 #include "codegen/Cuda/Transforms/Passes.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"

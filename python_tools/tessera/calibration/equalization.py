@@ -26,7 +26,7 @@ from .trial import Golden, Trial, Way
 from .worker import Worker, look, opened
 
 METHODS = {"cross_layer_equalization": "conv", "smooth_quant": "matmul"}
-"""The ops whose inputs are scaled (quant/Transforms/Equalize.h)."""
+"""The ops whose inputs are scaled (quant/Transforms/Equalize/Equalize.h)."""
 SAMPLES = 12
 """Most samples observed."""
 TRIED = 4

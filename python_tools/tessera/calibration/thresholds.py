@@ -22,7 +22,7 @@ DEFAULT_PERCENTILE = 99.99
 THRESHOLD_OF_ZEROS = 1e-8
 """For tensors that are zero everywhere, because a scale must be positive."""
 SMALLEST_THRESHOLD = 1e-34
-"""A scale must be a normal number. Tensors that reach less than 1e-25 stay float (quant/Transforms/Decisions.cpp)."""
+"""A scale must be a normal number. quant/Transforms/Precision/Decisions.cpp leaves tensors below 1e-25 in float."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
       {"name": "Conv_3", "type": "F32", "reason": "..."}
      ]}
 
-The compiler reads it (quant/Transforms/QuantizeTable.h) and checks types and names.
+The compiler reads it (quant/Transforms/Tables/QuantizeTable.h) and checks types and names.
 """
 from __future__ import annotations
 
