@@ -27,35 +27,32 @@ Value *lanes(IRBuilder<> &b, Value *vector, int begin, int count, int step = 1) 
 
 int lanesOf(Value *vector) { return int(cast<VectorType>(vector->getType())->getElementCount().getFixedValue()); }
 
-/// Applies |half|, which works within lanes of 128 bits like the instruction that |call| names, to both halves of 512
-/// bits.
-Value *inHalves(IRBuilder<> &b, CallInst *call, Intrinsic::ID half) {
+/// Applies |half|, which works within lanes of 128 bits like the 512-bit instruction that it replaces, to both halves
+/// of |operands|.
+Value *inHalves(IRBuilder<> &b, ArrayRef<Value *> operands, Intrinsic::ID half) {
   Value *results[2];
   for (int which = 0; which < 2; ++which) {
-    SmallVector<Value *> operands;
-    for (Value *operand : call->args()) {
+    auto halves = map_to_vector(operands, [&](Value *operand) {
       int count = lanesOf(operand) / 2;
-      operands.push_back(lanes(b, operand, which * count, count));
-    }
-    results[which] = b.CreateIntrinsic(half, operands);
+      return lanes(b, operand, which * count, count);
+    });
+    results[which] = b.CreateIntrinsic(half, halves);
   }
   SmallVector<int> all(2 * lanesOf(results[0]));
   std::iota(all.begin(), all.end(), 0);
   return b.CreateShuffleVector(results[0], results[1], all);
 }
 
-/// vpdpbusd: adds the products of unsigned and signed bytes, four of each, to each i32.
+/// vpdpbusd: adds the products of unsigned and signed bytes, four of each, to each i32. Multiplies even and odd bytes
+/// as words, because a general multiplication of widened bytes becomes so much code that LLVM takes seconds for it.
 Value *addByteProducts(IRBuilder<> &b, CallInst *call) {
-  Value *sum = call->getArgOperand(0);
-  const int count = lanesOf(sum);
-  auto *bytes = FixedVectorType::get(b.getInt8Ty(), 4 * count);
-  auto *words = FixedVectorType::get(b.getInt32Ty(), 4 * count);
-  Value *products = b.CreateMul(b.CreateZExt(b.CreateBitCast(call->getArgOperand(1), bytes), words),
-                                b.CreateSExt(b.CreateBitCast(call->getArgOperand(2), bytes), words));
-  for (int i = 0; i < 4; ++i) {
-    sum = b.CreateAdd(sum, lanes(b, products, i, count, 4));
-  }
-  return sum;
+  auto *words = FixedVectorType::get(b.getInt16Ty(), 2 * lanesOf(call->getArgOperand(0)));
+  Value *x = b.CreateBitCast(call->getArgOperand(1), words), *w = b.CreateBitCast(call->getArgOperand(2), words);
+  Value *even[] = {b.CreateAnd(x, 0xff), b.CreateAShr(b.CreateShl(w, 8), 8)};
+  Value *odd[] = {b.CreateLShr(x, 8), b.CreateAShr(w, 8)};
+  Value *products =
+      b.CreateAdd(inHalves(b, even, Intrinsic::x86_avx2_pmadd_wd), inHalves(b, odd, Intrinsic::x86_avx2_pmadd_wd));
+  return b.CreateAdd(call->getArgOperand(0), products);
 }
 
 /// vpermps: lane i of the result is the lane of the first operand that lane i of the second one names.
@@ -75,23 +72,24 @@ Value *replacementOf(CallInst *call) {
     return nullptr;
   }
   IRBuilder<> b(call);
+  const SmallVector<Value *> operands(call->args());
   switch (call->getIntrinsicID()) {
   case Intrinsic::x86_avx512_vpdpbusd_512:
     return addByteProducts(b, call);
   case Intrinsic::x86_avx512_permvar_sf_512:
     return permute(b, call);
   case Intrinsic::x86_avx512_pmaddw_d_512:
-    return inHalves(b, call, Intrinsic::x86_avx2_pmadd_wd);
+    return inHalves(b, operands, Intrinsic::x86_avx2_pmadd_wd);
   case Intrinsic::x86_avx512_pmaddubs_w_512:
-    return inHalves(b, call, Intrinsic::x86_avx2_pmadd_ub_sw);
+    return inHalves(b, operands, Intrinsic::x86_avx2_pmadd_ub_sw);
   case Intrinsic::x86_avx512_pshuf_b_512:
-    return inHalves(b, call, Intrinsic::x86_avx2_pshuf_b);
+    return inHalves(b, operands, Intrinsic::x86_avx2_pshuf_b);
   case Intrinsic::x86_avx512_packssdw_512:
-    return inHalves(b, call, Intrinsic::x86_avx2_packssdw);
+    return inHalves(b, operands, Intrinsic::x86_avx2_packssdw);
   case Intrinsic::x86_avx512_packsswb_512:
-    return inHalves(b, call, Intrinsic::x86_avx2_packsswb);
+    return inHalves(b, operands, Intrinsic::x86_avx2_packsswb);
   case Intrinsic::x86_avx512_packuswb_512:
-    return inHalves(b, call, Intrinsic::x86_avx2_packuswb);
+    return inHalves(b, operands, Intrinsic::x86_avx2_packuswb);
   case Intrinsic::x86_avx512_mask_reduce_ps_512:
   case Intrinsic::x86_avx512_mask_range_ps_512:
   case Intrinsic::x86_avx512_mask_scalef_ps_512:
