@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from case_file import data_path
 from conftest import check, run_tool
+from llama_shaped import Shape
+from random_checkpoint import write_gguf
 
 from tessera.errors import TesseraError
 from tessera.llm import LanguageModel, Sampling, load
@@ -104,8 +106,8 @@ def test_few_tokens_have_the_bits_of_single_tokens(
 ) -> None:
     """Checked guesses and the tokens of several sequences, behind caches of any length up to the context."""
     context, rng = 41, np.random.default_rng(heads)
-    metadata, tensors = gguf_files.random_llama(2, heads * size, 32, heads, key_heads, 300, context)
-    gguf_files.write(tmp_path / "m.gguf", metadata, tensors, {})
+    shape = Shape(layers=2, hidden=heads * size, ffn=32, heads=heads, kv_heads=key_heads, vocab=300)
+    write_gguf(tmp_path / "m.gguf", "F32", shape, context)
     flags = ("--context", context, "--chunk", 16, "--sequences", 2, "--kv", kv)
     check(run_tool("tessera", "llm", tmp_path / "m.gguf", "-o", tmp_path / "m.bmodel", *flags))
     caches = load(tmp_path / "m.bmodel")._caches
