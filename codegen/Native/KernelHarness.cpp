@@ -412,7 +412,7 @@ std::string checkOp(MLIRContext &context, const std::string &text, llvm::functio
 
 int64_t casesBefore() {
   static const testing::TestInfo *test = nullptr;
-  int64_t cases = 0;
+  static int64_t cases = 0;
   const testing::TestInfo *running = testing::UnitTest::GetInstance()->current_test_info();
   cases = running == test ? cases + 1 : 0;
   test = running;
