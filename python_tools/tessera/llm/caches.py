@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -13,6 +14,11 @@ from ..files import require_file
 from ..programs import read_model
 
 _INPUT, _ROWS, _OUTPUT, _PROPERTY = "input_ids", "rows", "logits", "language"
+
+
+def _checksum(tokens: bytes, states: bytes) -> int:
+    """Returns a number that depends on all bytes of saved caches."""
+    return zlib.crc32(states, zlib.crc32(tokens))
 
 
 class Caches:
@@ -60,29 +66,23 @@ class Caches:
             del self.tokens[slot][length:]
 
     def save(self) -> bytes:
-        """Returns the tokens of all slots, and what the network computed for them."""
-        return json.dumps(self.tokens).encode() + b"\n" + self._net.save_state()
+        """Returns the tokens of all slots, a checksum, and what the network computed for the tokens."""
+        tokens, states = json.dumps(self.tokens).encode(), self._net.save_state()
+        return tokens + f" {_checksum(tokens, states):08x}\n".encode() + states
 
     def load(self, saved: bytes) -> None:
-        """Restores what save() returned for the same file."""
+        """Restores what save() returned for the same file. Other bytes are an error and change nothing."""
         head, _, states = saved.partition(b"\n")
+        text, _, checksum = head.rpartition(b" ")
         try:
-            tokens = [[int(token) for token in slot] for slot in json.loads(head)]
+            tokens = [[int(token) for token in slot] for slot in json.loads(text)]
+            if int(checksum, 16) != _checksum(text, states):
+                raise ValueError("they are damaged, because their checksum is wrong")
             if len(tokens) != len(self.tokens):
                 raise ValueError(f"they have {len(tokens)} sequences, and the model {len(self.tokens)}")
-            if not all(0 <= token < self.vocabulary for slot in tokens for token in slot):
-                raise ValueError(f"tokens are from 0 to {self.vocabulary - 1}")
             self._net.load_state(states)
         except (ValueError, TypeError, self._error) as error:
             raise TesseraError(f"the saved caches do not fit the model: {error}") from error
-        lengths = self._net.state_lengths
-        for slot, state in zip(tokens, self._states):
-            if len(slot) != lengths[state][0]:
-                self.reset()
-                raise TesseraError(
-                    f"the saved caches are damaged: they list {len(slot)} tokens and hold {lengths[state][0]}; the "
-                    "caches are empty now"
-                )
         self.tokens = tokens
 
     def cancel(self) -> None:
