@@ -19,6 +19,44 @@ void *findKernel(bmrt_program_t *program, const char *symbol);
 bmrt_code_t findContract(bmrt_program_t *program, const char *symbol, const char *advice, const void **out,
                          bmrt_status_t *status);
 
+/// What distinguishes a family of CPUs. |advice| is as above.
+struct CpuFamily {
+  const char *name, *advice;
+  const ElfMachine *machine;
+};
+
+/// Returns the back end of |Family|.
+template <const CpuFamily &Family>
+constexpr bmrt_backend_t backendOf() {
+  return {
+      .abi = BMRT_BACKEND_ABI,
+      .flags = BMRT_BACKEND_HOST_MEMORY | BMRT_BACKEND_HOST_KERNELS,
+      .struct_size = sizeof(bmrt_backend_t),
+      .family = Family.name,
+      .open = nullptr,
+      .close = nullptr,
+      .allocate = nullptr,
+      .release = nullptr,
+      .check = [](bmrt_device_t *, const bmrt_subnet_t *subnet,
+                  bmrt_status_t *status) { return check(subnet, Family.advice, status); },
+      .load = [](bmrt_device_t *, const unsigned char *code, uint64_t bytes, bmrt_program_t **out,
+                 bmrt_status_t *status) { return load(*Family.machine, code, bytes, out, status); },
+      .unload = unload,
+      .find_kernel = findKernel,
+      .find_contract = [](bmrt_program_t *program, const char *symbol, const void **out,
+                          bmrt_status_t *status) { return findContract(program, symbol, Family.advice, out, status); },
+      .verify = nullptr,
+      .make_queue = nullptr,
+      .destroy_queue = nullptr,
+      .copy = nullptr,
+      .run = nullptr,
+      .launch = nullptr,
+      .wait = nullptr,
+      .use_stream = nullptr,
+      .run_timed = nullptr,
+      .is_done = nullptr};
+}
+
 } // namespace bmrt::native
 
 #endif // TESSERA_BMRUNTIME_SRC_NATIVE_KERNELPROGRAMS_H
