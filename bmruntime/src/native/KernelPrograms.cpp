@@ -17,7 +17,14 @@ using bmrt::native::ElfImage;
 
 static ElfImage *imageOf(bmrt_program_t *program) { return reinterpret_cast<ElfImage *>(program); }
 
-bmrt_code_t native::check(const bmrt_subnet_t *subnet, const char *advice, bmrt_status_t *status) {
+bmrt_code_t native::check(const ElfMachine &machine, const bmrt_subnet_t *subnet, const char *advice,
+                          bmrt_status_t *status) {
+  if (subnet->kernel_count > 0 && machine.number != core::cpu::kElfMachine) {
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "subnet '%.60s' has code for %s, which this machine is not: deploy the model for a chip of this "
+                     "machine",
+                     subnet->name, machine.name);
+  }
   if (subnet->kernel_count > 0 && subnet->code_version != BM_KERNEL_ABI_VERSION) {
     return BMRT_FAIL(status, UNSUPPORTED,
                      "subnet '%.60s' has code for kernel interface %" PRIu32
@@ -39,9 +46,6 @@ bmrt_code_t native::check(const bmrt_subnet_t *subnet, const char *advice, bmrt_
 
 bmrt_code_t native::load(const ElfMachine &machine, const unsigned char *code, uint64_t bytes, bmrt_program_t **out,
                          bmrt_status_t *status) {
-  if (machine.number != core::cpu::kElfMachine) {
-    return BMRT_FAIL(status, UNSUPPORTED, "%s code on another machine", machine.name);
-  }
   ElfImage *image = core::createObject<ElfImage>();
   if (!image) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for a code image");

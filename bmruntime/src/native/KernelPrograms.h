@@ -10,7 +10,7 @@ namespace bmrt::native {
 
 /// The functions of bmrt_backend_t that all families of CPUs share. |advice| names the chips of the family for which a
 /// model that needs other CPU features can be compiled.
-bmrt_code_t check(const bmrt_subnet_t *subnet, const char *advice, bmrt_status_t *status);
+bmrt_code_t check(const ElfMachine &machine, const bmrt_subnet_t *subnet, const char *advice, bmrt_status_t *status);
 bmrt_code_t load(const ElfMachine &machine, const unsigned char *code, uint64_t bytes, bmrt_program_t **out,
                  bmrt_status_t *status);
 void unload(bmrt_program_t *program);
@@ -38,7 +38,7 @@ constexpr bmrt_backend_t backendOf() {
       .allocate = nullptr,
       .release = nullptr,
       .check = [](bmrt_device_t *, const bmrt_subnet_t *subnet,
-                  bmrt_status_t *status) { return check(subnet, Family.advice, status); },
+                  bmrt_status_t *status) { return check(*Family.machine, subnet, Family.advice, status); },
       .load = [](bmrt_device_t *, const unsigned char *code, uint64_t bytes, bmrt_program_t **out,
                  bmrt_status_t *status) { return load(*Family.machine, code, bytes, out, status); },
       .unload = unload,
