@@ -18,7 +18,8 @@ set(TESSERA_TEST_ENVIRONMENT
 
 # CPU seconds of the tests that take long. ctest starts these first, so that none of them runs alone at the end.
 set(TESSERA_TEST_SECONDS
-    x86_kernel_test=220 pytest-conformance=145 pytest-regression-exact_models=66 npu_emission_test=59
+    x86_kernel_test=220 pytest-conformance=145 pytest-regression-arm64=90 pytest-regression-exact_models=66
+    npu_emission_test=59
     pytest-regression-npu=51 bmrt_preset=50 pytest-regression-field_cases=47
     pytest-regression-docs=44 pytest-regression-x86-v2=32 pytest-regression-learned_weights=31
     pytest-regression-calibration=26 pytest-regression-cuda_tiles=25 pytest-regression-quantize=24

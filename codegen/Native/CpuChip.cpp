@@ -88,7 +88,7 @@ llvm::Error CpuChip::plan(const codegen::Subnet &subnet, const KernelSet &kernel
                           TargetProgram &program) const {
   const Machine target = machine();
   SubnetProgram &result = program.subnets.emplace_back();
-  result.subnet.kind = subnet.isWhole ? wholeKind() : bmodel::SubnetKind::Host;
+  result.subnet.kind = subnetKind(subnet.isWhole);
   result.subnet.isa = target.cpu;
   result.subnet.cpu_features = target.featureBits;
   result.subnet.kernel_abi = BM_KERNEL_ABI_VERSION;

@@ -36,8 +36,8 @@ protected:
   /// Emits the kernel of |op| as a KernelEmitter does.
   virtual mlir::FailureOr<KernelModule> emitKernel(mlir::Operation *op, llvm::StringRef symbol,
                                                    kernels::KernelFrame &frame) const = 0;
-  /// Returns the kind of a subnet that is the whole model.
-  virtual bmodel::SubnetKind wholeKind() const { return bmodel::SubnetKind::Host; }
+  /// Returns the kind of a subnet, which may be the whole model.
+  virtual bmodel::SubnetKind subnetKind(bool /*isWhole*/) const { return bmodel::SubnetKind::Device; }
 
 private:
   llvm::Error compileKernels(llvm::ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,

@@ -39,7 +39,9 @@ protected:
   FailureOr<native::KernelModule> emitKernel(Operation *op, StringRef symbol, KernelFrame &frame) const override {
     return emitKernelModule(op, variant, symbol, frame);
   }
-  bmodel::SubnetKind wholeKind() const override { return bmodel::SubnetKind::X86; }
+  bmodel::SubnetKind subnetKind(bool isWhole) const override {
+    return isWhole ? bmodel::SubnetKind::X86 : bmodel::SubnetKind::Host;
+  }
 
 private:
   X86Target variant;

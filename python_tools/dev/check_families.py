@@ -40,8 +40,6 @@ EXEMPT = {
     "bmodel_format/src/Memories.cpp": "subnet kinds of files from before families had names",
     "bmodel_format/src/ValidateSteps.cpp": "subnet kinds of files from before families had names",
     "bmodel_format/src/ValidateStreams.cpp": "subnet kinds of files from before families had names",
-    "bmodel_format/include/bmodel/cpu_features.h": "CPU features that code requires, for any compiler",
-    "bmodel_format/include/bmodel/cpu_features.inc": "CPU features that code requires, for any compiler",
     "bmodel_format/include/bmodel/kernel_abi.h": "the contract of native code",
     "bmodel_format/include/bmodel/numerics.h": "mentions that a GPU's compiler accepts it, too",
     "bmodel_format/include/bmodel/numerics_float.h": "mentions that a GPU's compiler accepts it, too",

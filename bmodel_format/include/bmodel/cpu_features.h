@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- cpu_features.h - Which x86 features a CPU has ----------------------===//
+//===- cpu_features.h - Which features a CPU has --------------------------===//
 //
 // The compiler uses it to choose a variant; the loader uses it to reject code that this CPU cannot run.
 //
@@ -29,8 +29,8 @@ inline constexpr uint64_t kX86V4 =
 /// The AMX features that generated code uses: tiles of 16 rows of 64 bytes, int8 and bf16 dot products.
 inline constexpr uint64_t kX86Amx = BM_CPU_AMX_TILE | BM_CPU_AMX_INT8 | BM_CPU_AMX_BF16;
 
-/// Returns the features that this machine has and its operating system supports; 0 on machines other than x86-64.
-/// Detected once. A process may use the AMX features only after requestCpuFeatures().
+/// Returns the features that this machine has and its operating system supports; 0 on machines other than x86-64
+/// and AArch64. Detected once. A process may use the AMX features only after requestCpuFeatures().
 uint64_t cpuFeatures();
 
 /// Returns the features of |wanted| that this process may use. If |wanted| includes AMX, asks Linux for permission to

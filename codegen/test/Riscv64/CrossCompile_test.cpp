@@ -1,4 +1,4 @@
-//===- CrossCompile_test.cpp - Loop kernels for CPUs without a family -----===//
+//===- CrossCompile_test.cpp - Kernels for CPUs other than this machine -----===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compiles every operator of probes.mlir for 64-bit RISC-V and Arm and checks the shared objects. The building machine
@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "LoopChip.h"
 #include "codegen/Pipelines/Deploy.h"
+#include "codegen/Target/Registry.h"
 #include "codegen/test/FamiliesContext.h"
 #include "top_dialect/Transforms/Passes.h"
 
@@ -144,7 +145,7 @@ TEST(CrossCompile, Riscv64) {
 
 TEST(CrossCompile, Aarch64) {
   for (quant::Precision precision : kPrecisions) {
-    compileProbes(*test::createAarch64(), bmrt::native::aarch64, precision);
+    compileProbes(*llvm::cantFail(codegen::createTarget({.name = "arm64"})), bmrt::native::aarch64, precision);
   }
 }
 

@@ -34,16 +34,6 @@ static void registerRiscv() {
   });
 }
 
-static void registerAarch64() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmPrinter();
-  });
-}
-
 std::unique_ptr<LoopChip> createRiscv64() {
   native::Machine machine = {.triple = "riscv64-unknown-linux-gnu",
                              .cpu = "generic-rv64",
@@ -51,16 +41,6 @@ std::unique_ptr<LoopChip> createRiscv64() {
                              .key = "riscv64 with vectors",
                              .registerBackend = registerRiscv};
   return std::make_unique<LoopChip>("riscv64", std::move(machine), kernels::VectorTarget{.bytes = 16, .fma = true});
-}
-
-std::unique_ptr<LoopChip> createAarch64() {
-  native::Machine machine = {.triple = "aarch64-unknown-linux-gnu",
-                             .cpu = "generic",
-                             .features = "+neon",
-                             .key = "aarch64",
-                             .pageBytes = 65536,
-                             .registerBackend = registerAarch64};
-  return std::make_unique<LoopChip>("aarch64", std::move(machine), kernels::VectorTarget{.bytes = 16, .fma = true});
 }
 
 } // namespace tessera::test

@@ -33,9 +33,8 @@ private:
   kernels::VectorTarget vectors;
 };
 
-/// Return a 64-bit RISC-V with the vector extension, and a 64-bit Arm with the instructions of every ARMv8.
+/// Returns a 64-bit RISC-V with the vector extension.
 std::unique_ptr<LoopChip> createRiscv64();
-std::unique_ptr<LoopChip> createAarch64();
 
 } // namespace tessera::test
 
