@@ -117,6 +117,17 @@ std::optional<Side> sourceSide(RankedTensorType x, const device::SymbolicPiece &
   return side;
 }
 
+/// Returns the sizes of |piece|, with the padding of the last channel block if the region reads and writes blocks up to
+/// the end of both tensors: padding lanes are zero, so copying them takes one nest where real lanes take two.
+SmallVector<Dim> sizesWithPadding(RankedTensorType x, RankedTensorType y, const device::SymbolicPiece &piece,
+                                  int64_t block) {
+  SmallVector<Dim> sizes = piece.sizes;
+  if (sameSize(piece.srcOffsets[1] + sizes[1], Shape(x)[1]) && sameSize(piece.dstOffsets[1] + sizes[1], Shape(y)[1])) {
+    sizes[1] = ceilDiv(sizes[1], block) * block;
+  }
+  return sizes;
+}
+
 /// Adds the loop nests over |sizes| for |sides| (the written side last): one for whole blocks and one for a partly
 /// filled last block. Dim |channel|, if it is not -1, iterates by blocks.
 void addNests(int64_t source, ArrayRef<Dim> sizes, ArrayRef<Side> sides, int64_t channel, int64_t block,
@@ -314,7 +325,9 @@ bool addPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const devi
   if (channel < 0) {
     block = 1;
   }
-  addNests(piece.source, piece.sizes, {*from, *to}, channel, block, to->block != 0, nests);
+  bool movesBlocks = from->block && to->block;
+  addNests(piece.source, movesBlocks ? sizesWithPadding(x, y, piece, block) : piece.sizes, {*from, *to}, channel, block,
+           to->block != 0, nests);
   return true;
 }
 

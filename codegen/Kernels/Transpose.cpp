@@ -103,11 +103,11 @@ private:
     };
     Value first = kb.mul(run, kRun), last = kb.min(kb.add(first, kRun), kb.index(whole));
     kb.forLoop(first, last, 1, [&](Value block) { at(block, {side}); });
-    const bool isOpen = !moving().size.isKnown();
-    Count tail{isOpen ? 0 : moving().size.value() % side};
-    if (!isOpen && tail.number == 0) {
+    if (isMultipleOf(moving().size, side)) {
       return;
     }
+    const bool isOpen = !moving().size.isKnown();
+    Count tail{isOpen ? 0 : moving().size.value() % side};
     Value isLast = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, run, kb.index(runs - 1));
     if (isOpen) {
       tail.value = kb.sub(kb.index(moving().size), kb.mul(kb.index(whole), side));

@@ -149,12 +149,18 @@ void Depthwise::emitColumns(const Row &row) {
 /// Emits the columns of a row whose width is known at run time only.
 void Depthwise::emitOpenColumns(const Row &row) {
   Interior interior = interiorOf(s.w, s.ow, s.kw, s.strideW, s.dilationW, s.padLeft);
-  kb.forLoop(0, interior.begin, 1, [&](Value column) { emitBorder(row, column); });
+  Row narrow = row; // tiles narrower than the largest cover few positions; unrolling them would double their code
+  narrow.unroll = false;
   forOpenTiles(kb, kb.index(interior.begin), kb.index(interior.end - interior.begin), most,
                [&](Value first, Value count, int64_t width) {
-                 emitRun(row, first, kb.add(first, kb.mul(count, width)), width);
+                 emitRun(width == most ? row : narrow, first, kb.add(first, kb.mul(count, width)), width);
                });
-  kb.forLoop(interior.end, s.ow, 1, [&](Value column) { emitBorder(row, column); });
+  // One loop covers both borders.
+  Value left = kb.index(interior.begin);
+  kb.forLoop(0, s.ow - (interior.end - interior.begin), 1, [&](Value index) {
+    Value right = kb.add(index, kb.index(interior.end - interior.begin));
+    emitBorder(row, arith::SelectOp::create(kb.b, kb.less(index, left), index, right));
+  });
 }
 
 /// Emits a position whose window may cross the left and the right border.

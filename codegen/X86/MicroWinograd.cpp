@@ -150,19 +150,24 @@ void Winograd::transformInput(const Part &part) {
 void Winograd::transformInputRow(Value plane, const GridRow &row, Value slot) {
   Value firstRow = kb.sub(kb.mul(row.row, m), kb.constant(s.padTop));
   Value to = byteOffset(kb, kb.scratch(), kb.mul(slot, kBlockBytes));
-  auto transformColumns = [&](Value begin, Value end, Inside inside) {
-    kb.forLoop(begin, end, 1, [&](Value index) {
-      transformInputTile(plane, firstRow, kb.sub(kb.mul(index, m), kb.constant(s.padLeft)), inside, 0,
-                         byteOffset(kb, to, kb.mul(index, kBlockBytes)));
-    });
+  auto transformColumn = [&](Value index, Inside inside) {
+    transformInputTile(plane, firstRow, kb.sub(kb.mul(index, m), kb.constant(s.padLeft)), inside, 0,
+                       byteOffset(kb, to, kb.mul(index, kBlockBytes)));
+  };
+  auto transformColumns = [&](Value begin, Value end) {
+    kb.forLoop(begin, end, 1, [&](Value index) { transformColumn(index, Inside::all); });
   };
   int64_t insideBegin = ceilDiv(s.padLeft, m);
   Dim insideEnd = max(floorDiv(s.w + s.padLeft - window, m) + 1, insideBegin);
   if (p.open) {
-    Value left = kb.constant(insideBegin), right = kb.index(insideEnd);
-    transformColumns(row.columnBegin, kb.min(row.columnEnd, left), Inside::checked);
-    transformColumns(kb.max(row.columnBegin, left), kb.min(row.columnEnd, right), Inside::all);
-    transformColumns(kb.max(row.columnBegin, right), row.columnEnd, Inside::checked);
+    Value left = kb.max(row.columnBegin, kb.min(row.columnEnd, kb.constant(insideBegin)));
+    Value right = kb.max(left, kb.min(row.columnEnd, kb.index(insideEnd))), inside = kb.sub(right, left);
+    transformColumns(left, right);
+    // One loop covers both borders.
+    kb.forLoop(row.columnBegin, kb.sub(row.columnEnd, inside), 1, [&](Value index) {
+      Value isLeft = kb.less(index, left);
+      transformColumn(arith::SelectOp::create(kb.b, isLeft, index, kb.add(index, inside)), Inside::checked);
+    });
     return;
   }
   auto transformBorder = [&](int64_t begin, int64_t end) {
@@ -176,7 +181,7 @@ void Winograd::transformInputRow(Value plane, const GridRow &row, Value slot) {
   int64_t right = std::clamp(insideEnd.value(), left, columns);
   transformBorder(0, left);
   if (left < right) {
-    transformColumns(kb.constant(left), kb.constant(right), Inside::all);
+    transformColumns(kb.constant(left), kb.constant(right));
   }
   transformBorder(right, columns);
 }
@@ -355,8 +360,10 @@ void Winograd::transformOutput(const Part &part) {
       Value wholeEnd = kb.index(whole);
       kb.forLoop(row.columnBegin, kb.min(row.columnEnd, wholeEnd), 1,
                  [&](Value column) { transformColumn(column, m); });
-      kb.forLoop(kb.max(row.columnBegin, wholeEnd), row.columnEnd, 1,
-                 [&](Value column) { transformColumn(column, std::nullopt); });
+      if (!isMultipleOf(s.ow, m)) {
+        kb.forLoop(kb.max(row.columnBegin, wholeEnd), row.columnEnd, 1,
+                   [&](Value column) { transformColumn(column, std::nullopt); });
+      }
     });
   };
   int64_t tail = s.oc % kBlock, fullBlocks = s.oc / kBlock;

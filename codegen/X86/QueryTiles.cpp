@@ -84,12 +84,18 @@ void KeyPanels::packTail(Dim panel, Dim keys) const {
   if (keys.isKnown()) {
     return keys.is(0) ? void() : move(1, keys, source, target);
   }
-  forOpenTiles(kb, kb.constant(0), kb.index(keys), kBlock, [&](Value begin, Value count, int64_t keysOfTile) {
-    kb.forLoop(kb.constant(0), count, 1, [&](Value tile) {
-      Value key = kb.add(begin, kb.mul(tile, keysOfTile));
+  // Half a block, and single keys: moving four or two keys takes almost as long as moving eight, and as much code.
+  Value begin = kb.constant(0), end = kb.index(keys);
+  for (int64_t keysOfTile : {kBlock, kBlock / 2, int64_t(1)}) {
+    if (keysOfTile == width) {
+      continue; // a tail is smaller than a panel
+    }
+    Value last = kb.sub(end, kb.rem(kb.sub(end, begin), keysOfTile));
+    kb.forLoop(begin, last, keysOfTile, [&](Value key) {
       move(1, keysOfTile, kb.element(element, source, kb.mul(key, keyStride)), kb.element(element, target, key));
     });
-  });
+    begin = last;
+  }
 }
 
 bool hasAmxRows(const kernels::AttentionShape &shape) {
