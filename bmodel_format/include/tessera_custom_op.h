@@ -66,7 +66,8 @@ typedef enum tessera_size_op_t {
   TESSERA_SIZE_CEIL_DIV,  /* rounded up */
   TESSERA_SIZE_MOD,
   TESSERA_SIZE_MIN,
-  TESSERA_SIZE_MAX
+  TESSERA_SIZE_MAX,
+  TESSERA_SIZE_FOUND /* see tessera_size_found */
 } tessera_size_op_t;
 
 /* The result of an operation on sizes that overflows, or divides by what may be 0. */
@@ -89,8 +90,11 @@ typedef struct tessera_custom_call_t {
 } tessera_custom_call_t;
 
 enum {
-  TESSERA_CUSTOM_OP_SERIAL = 1,    /* |run| is not thread-safe: the runtime calls it on one thread at a time */
-  TESSERA_CUSTOM_OP_OPEN_SIZES = 2 /* |infer| accepts open sizes */
+  TESSERA_CUSTOM_OP_SERIAL = 1,     /* |run| is not thread-safe: the runtime calls it on one thread at a time */
+  TESSERA_CUSTOM_OP_OPEN_SIZES = 2, /* |infer| accepts open sizes */
+  /* |run| finds sizes of outputs. Each call has one more output, the last one: an i64 vector of the sizes found, of
+   * which |infer| sets type and shape, and which |run| writes. */
+  TESSERA_CUSTOM_OP_FINDS_SIZES = 4
 };
 
 /* An operator. The strings and functions must stay valid until the process ends. */
@@ -154,6 +158,12 @@ static inline int64_t tessera_size_min(const tessera_custom_call_t *call, int64_
 }
 static inline int64_t tessera_size_max(const tessera_custom_call_t *call, int64_t a, int64_t b) {
   return tessera_combine_sizes(call, TESSERA_SIZE_MAX, a, b);
+}
+
+/* Returns a size of an output that |run| finds and writes to element |index| of the last output. It is at most |most|.
+ * |run| gets the output with the size |most|, and fills its front. The rule can only copy the returned size. */
+static inline int64_t tessera_size_found(const tessera_custom_call_t *call, int64_t index, int64_t most) {
+  return tessera_combine_sizes(call, TESSERA_SIZE_FOUND, index, most);
 }
 
 /*===- Helpers --------------------------------------------------------------===*/

@@ -59,8 +59,11 @@ CustomOp *find(const char *domain, const char *name) {
   return nullptr;
 }
 
-/// Computes |a| op |b| for a shape rule that is applied to numbers.
+/// Computes |a| op |b| for a shape rule that is applied to numbers. A size that the run finds has its largest value.
 int64_t combineNumbers(const tessera_custom_call_t *, uint32_t op, int64_t a, int64_t b) {
+  if (op == TESSERA_SIZE_FOUND) {
+    return b;
+  }
   if (op > TESSERA_SIZE_MAX || tessera_is_open(a) || tessera_is_open(b)) {
     return TESSERA_NO_SIZE;
   }
@@ -147,6 +150,8 @@ const CustomOp *bmodel::findCustomOp(const char *domain, const char *name) {
 }
 
 bool bmodel::acceptsOpenSizes(const CustomOp &op) { return op.def.flags & TESSERA_CUSTOM_OP_OPEN_SIZES; }
+
+bool bmodel::findsSizes(const CustomOp &op) { return op.def.flags & TESSERA_CUSTOM_OP_FINDS_SIZES; }
 
 bool bmodel::inferCustomOp(const CustomOp &op, tessera_custom_call_t args, Status &status) {
   const bool takesOpen = args.combine_sizes;

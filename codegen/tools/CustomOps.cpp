@@ -60,7 +60,28 @@ public:
     return isCode ? Dim(sizes[size_t((kFirst - value) / kDistance)]) : Dim(ShapedType::kDynamic);
   }
 
+  /// A size that the run finds.
+  struct Found {
+    int64_t index; ///< in the last output
+    Dim most;
+  };
+
+  /// Returns null if |value| does not stand for a size that the run finds.
+  const Found *findFound(int64_t value) const {
+    int64_t distance = kFirst - kFoundOffset - value;
+    bool isCode = distance >= 0 && distance % kDistance == 0 && size_t(distance / kDistance) < found.size();
+    return isCode ? &found[size_t(distance / kDistance)] : nullptr;
+  }
+
   int64_t combine(uint32_t op, int64_t first, int64_t second) {
+    if (op == TESSERA_SIZE_FOUND) {
+      Dim most = decode(second);
+      if (most.isUnknown() || minOf(most) < 0) {
+        return TESSERA_NO_SIZE;
+      }
+      found.push_back({first, most});
+      return kFirst - kFoundOffset - kDistance * int64_t(found.size() - 1);
+    }
     Dim a = decode(first), b = decode(second);
     switch (op) {
     case TESSERA_SIZE_ADD:
@@ -86,7 +107,9 @@ public:
 
 private:
   static constexpr int64_t kDistance = int64_t(1) << 24, kFirst = -(int64_t(1) << 62) - kDistance;
+  static constexpr int64_t kFoundOffset = kDistance / 2; ///< no rule can compute with these values
   SmallVector<top::SizeAttr> sizes;
+  SmallVector<Found> found;
 };
 
 std::optional<tessera_tensor_t> describe(RankedTensorType type, OpenSizes &sizes) {
@@ -120,7 +143,8 @@ Type elementOf(bmodel::DType dtype, MLIRContext *context) {
 llvm::Expected<RankedTensorType> typeOf(const tessera_tensor_t &tensor, const OpenSizes &sizes, MLIRContext *context) {
   SmallVector<Dim> shape;
   for (int64_t size : ArrayRef(tensor.shape, tensor.rank)) {
-    shape.push_back(sizes.decode(size));
+    const OpenSizes::Found *found = sizes.findFound(size);
+    shape.push_back(found ? found->most : sizes.decode(size));
     if (shape.back().isUnknown() || maxOf(shape.back()) < 0) {
       return llvm::createStringError("the shape rule of a custom operator gives an output a size that is neither a "
                                      "number nor a result of tessera_size_add and the like; these fail if a size may "
@@ -128,6 +152,16 @@ llvm::Expected<RankedTensorType> typeOf(const tessera_tensor_t &tensor, const Op
     }
   }
   return tensorType(shape, elementOf(bmodel::DType(tensor.dtype), context));
+}
+
+/// Adds the sizes of output |index| that the run finds.
+void addFoundSizes(const tessera_tensor_t &output, unsigned index, const OpenSizes &sizes,
+                   SmallVectorImpl<top::FoundSize> &result) {
+  for (auto [dim, size] : llvm::enumerate(ArrayRef(output.shape, output.rank))) {
+    if (const OpenSizes::Found *found = sizes.findFound(size)) {
+      result.push_back({index, unsigned(dim), found->index});
+    }
+  }
 }
 
 llvm::Error errorOf(const bmodel::Status &status) { return llvm::createStringError(status.message); }
@@ -174,8 +208,11 @@ public:
     return bmodel::acceptsOpenSizes(*find(domain, name));
   }
 
+  bool findsSizes(StringRef domain, StringRef name) const override { return bmodel::findsSizes(*find(domain, name)); }
+
   llvm::Expected<SmallVector<RankedTensorType>> infer(const top::CustomCall &call, ArrayRef<RankedTensorType> inputs,
-                                                      unsigned outputs) const override {
+                                                      unsigned outputs,
+                                                      SmallVectorImpl<top::FoundSize> *found) const override {
     llvm::Expected<Arguments> arguments = Arguments::create(call, inputs);
     if (!arguments) {
       return arguments.takeError();
@@ -200,6 +237,9 @@ public:
       llvm::Expected<RankedTensorType> type = typeOf(output, arguments->sizes, inputs.front().getContext());
       if (!type) {
         return type.takeError();
+      }
+      if (found) {
+        addFoundSizes(output, unsigned(types.size()), arguments->sizes, *found);
       }
       types.push_back(*type);
     }
@@ -239,7 +279,7 @@ private:
   /// Checks that the shape rule gives |outputs| for |inputs|.
   llvm::Error checkTypes(const top::CustomCall &call, ArrayRef<RankedTensorType> inputs,
                          ArrayRef<RankedTensorType> outputs) const {
-    auto given = infer(call, inputs, unsigned(outputs.size()));
+    auto given = infer(call, inputs, unsigned(outputs.size()), nullptr);
     if (!given) {
       return given.takeError();
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators for test_custom_ops.py. ABI: the version that the library states. RANK: the rank that Describe gives its
+/* Operators for test_custom_ops.py. ABI: the version that the library states. COUNTS: the type of the sizes that
+ * Positives finds, normally i64. RANK: the rank that Describe gives its
  * second output, normally 1. ODD: a length of x for which the shape rule of Frames disagrees with itself. BY_HAND: how
  * its rule computes with an open size as if it were a number, e.g. + 1. */
 #include <stdio.h>
@@ -7,6 +8,9 @@
 
 #ifndef ABI
 #define ABI TESSERA_CUSTOM_OP_ABI
+#endif
+#ifndef COUNTS
+#define COUNTS TESSERA_I64
 #endif
 #ifndef RANK
 #define RANK 1
@@ -104,7 +108,54 @@ static const tessera_custom_op_t frames = {.abi = ABI,
                                            .run = run_frames,
                                            .flags = TESSERA_CUSTOM_OP_OPEN_SIZES};
 
+/* Positives: f32 x [b, n] -> f32 [b, c], the columns of x whose first element is positive, i64 [c], their numbers, and
+ * i64 [2 * c], these twice. c and 2 * c are found by the run; `more` is added to c. */
+static int infer_positives(void *user, tessera_custom_call_t *call) {
+  (void)user;
+  const tessera_tensor_t *x = &call->inputs[0];
+  if (call->input_count != 1 || call->output_count != 4 || x->dtype != TESSERA_F32 || x->rank != 2) {
+    snprintf(call->message, call->message_size, "x is not an f32 matrix");
+    return 1;
+  }
+  const int64_t found = tessera_size_found(call, 1, x->shape[1]);
+  call->outputs[0] = *x;
+  call->outputs[0].shape[1] = found;
+  call->outputs[1] = (tessera_tensor_t){.dtype = TESSERA_I64, .rank = 1, .shape = {found}};
+  const int64_t twice = tessera_size_mul(call, x->shape[1], 2);
+  call->outputs[2] = (tessera_tensor_t){.dtype = TESSERA_I64, .rank = 1, .shape = {tessera_size_found(call, 0, twice)}};
+  call->outputs[3] = (tessera_tensor_t){.dtype = COUNTS, .rank = 1, .shape = {2}};
+  return 0;
+}
+
+static int run_positives(void *user, tessera_custom_call_t *call) {
+  (void)user;
+  const tessera_tensor_t *x = &call->inputs[0];
+  const int64_t rows = x->shape[0], columns = x->shape[1];
+  int64_t *numbers = call->outputs[1].data, *twice = call->outputs[2].data, *counts = call->outputs[3].data;
+  int64_t found = 0;
+  for (int64_t k = 0; k < columns; ++k) {
+    if (rows && ((const float *)x->data)[k] > 0) {
+      for (int64_t i = 0; i < rows; ++i) {
+        ((float *)call->outputs[0].data)[i * columns + found] = ((const float *)x->data)[i * columns + k];
+      }
+      numbers[found] = twice[2 * found] = twice[2 * found + 1] = k;
+      ++found;
+    }
+  }
+  counts[0] = 2 * found;
+  counts[1] = found + (int64_t)tessera_number_attribute(call, "more", 0);
+  return 0;
+}
+
+static const tessera_custom_op_t positives = {.abi = ABI,
+                                              .struct_size = sizeof(tessera_custom_op_t),
+                                              .domain = "test",
+                                              .name = "Positives",
+                                              .infer = infer_positives,
+                                              .run = run_positives,
+                                              .flags = TESSERA_CUSTOM_OP_OPEN_SIZES | TESSERA_CUSTOM_OP_FINDS_SIZES};
+
 TESSERA_CUSTOM_OP_EXPORT const tessera_custom_op_t *const *tessera_custom_ops(void) {
-  static const tessera_custom_op_t *const list[] = {&describe, &frames, NULL};
+  static const tessera_custom_op_t *const list[] = {&describe, &frames, &positives, NULL};
   return list;
 }

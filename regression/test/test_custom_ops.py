@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import pytest
@@ -159,7 +159,11 @@ def framing(path: Path, **attributes: Any) -> Path:
     return path
 
 
-def framed(x: "np.ndarray[Any, Any]") -> dict[str, "np.ndarray[Any, Any]"]:
+Array = np.ndarray[Any, Any]
+Computed = Callable[[Array], dict[str, Array]]
+
+
+def framed(x: Array) -> dict[str, Array]:
     batch, n = x.shape
     starts = np.arange(0, n - 3, 3)
     frames = np.stack([np.maximum(x, 0)[:, s : s + 4] for s in starts], 1) if len(starts) else np.zeros((batch, 0, 4))
@@ -185,9 +189,11 @@ np.savez(folder + "/out.npz", **results)
 """
 
 
-def check_runs(folder: Path, ops: Path, shapes: Sequence[Sequence[int]], errors: Sequence[str]) -> None:
-    """Runs the network of framing() with inputs of these shapes in one context. Each error is part of a message; "" if
-    the results must be right."""
+def check_runs(
+    folder: Path, ops: Path, shapes: Sequence[Sequence[int]], errors: Sequence[str], computed: Computed = framed
+) -> None:
+    """Runs a network with inputs of these shapes in one context. Each error is part of a message; "" if the results
+    must be those of |computed|."""
     random = np.random.default_rng(1)
     inputs = {str(i): random.integers(-8, 8, shape).astype(np.float32) for i, shape in enumerate(shapes)}
     np.savez(folder / "in.npz", **inputs)
@@ -195,7 +201,7 @@ def check_runs(folder: Path, ops: Path, shapes: Sequence[Sequence[int]], errors:
     with np.load(folder / "out.npz") as out:
         for (key, x), line, error in zip(inputs.items(), lines, errors, strict=True):
             assert error in line and bool(error) == bool(line), line
-            for name, expected in framed(x).items():
+            for name, expected in computed(x).items():
                 assert error or np.array_equal(out[f"{key} {name}"], expected), (x.shape, name)
 
 
@@ -231,6 +237,67 @@ def test_a_rule_that_computes_with_open_sizes_itself(tmp_path: Path, operation: 
     ops = library(tmp_path, f"-DBY_HAND={operation}")
     result = transform(framing(tmp_path / "net.onnx"), "--custom_ops", ops, "--dims", "batch=1..4,n=3..40")
     assert result.returncode == 1 and "framer" in result.stderr and "tessera_size_add" in result.stderr
+
+
+def selecting(path: Path, rows: "int | str", columns: "int | str", **attributes: Any) -> Path:
+    """Writes a network with test::Positives, which finds sizes, between a Neg and a sum over each row."""
+    nodes = [
+        helper.make_node("Neg", ["x"], ["r"], "first"),
+        helper.make_node("Positives", ["r"], ["found", "at", "twice"], "selector", domain="test", **attributes),
+        helper.make_node("ReduceSum", ["found", "axis"], ["y"], "last", keepdims=0),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, columns])],
+        [
+            *(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("y", "found")),
+            *(helper.make_tensor_value_info(name, TensorProto.INT64, None) for name in ("at", "twice")),
+        ],
+        [numpy_helper.from_array(np.array([1]), "axis")],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("test", 2)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+def selected(x: Array) -> dict[str, Array]:
+    at = np.nonzero(-x[0] > 0)[0]
+    return {"y": -x[:, at].sum(1), "found": -x[:, at], "at": at, "twice": np.repeat(at, 2)}
+
+
+@pytest.mark.parametrize("chip", ["x86", "npu-base"])
+def test_sizes_that_a_run_finds(tmp_path: Path, chip: str) -> None:
+    ops = library(tmp_path)
+    check(transform(selecting(tmp_path / "net.onnx", 3, 8), "--custom_ops", ops, "--dims", "auto"))
+    check(deploy(tmp_path, "--custom_ops", ops, "--chip", chip))
+    check_runs(tmp_path, ops, [(3, 8)] * 6, [""] * 6, selected)
+
+
+def test_sizes_that_a_run_finds_in_open_ones(tmp_path: Path) -> None:
+    ops = library(tmp_path)
+    check(
+        transform(selecting(tmp_path / "net.onnx", "batch", "n"), "--custom_ops", ops, "--dims", "batch=1..4,n=0..40")
+    )
+    check(deploy(tmp_path, "--custom_ops", ops))
+    shapes = [(1, 4), (4, 40), (3, 17), (2, 0), (1, 1)]
+    check_runs(tmp_path, ops, shapes, [""] * len(shapes), selected)
+
+
+def test_found_sizes_outside_their_range(tmp_path: Path) -> None:
+    ops = library(tmp_path)
+    net = selecting(tmp_path / "net.onnx", 1, 8, more=1000)
+    check(transform(net, "--custom_ops", ops, "--dims", "found.1=0..5", "--not_inference"))
+    check(deploy(tmp_path, "--custom_ops", ops, "--skip_validation"))
+    check_runs(tmp_path, ops, [(1, 8)], ["found.1"], selected)
+
+
+def test_found_sizes_that_are_not_described(tmp_path: Path) -> None:
+    net = selecting(tmp_path / "net.onnx", 1, 8)
+    result = transform(net, "--custom_ops", library(tmp_path))
+    assert result.returncode == 4 and "selector" in result.stderr and "--dims found.1=0..100" in result.stderr
+    result = transform(net, "--custom_ops", library(tmp_path, "-DCOUNTS=TESSERA_F32", name="floats"), "--dims", "auto")
+    assert result.returncode == 1 and "selector" in result.stderr and "TESSERA_CUSTOM_OP_FINDS_SIZES" in result.stderr
 
 
 def test_errors_at_load_and_in_a_run(tmp_path: Path) -> None:

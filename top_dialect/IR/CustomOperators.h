@@ -21,6 +21,13 @@ struct CustomCall {
   llvm::StringRef attributes; ///< JSON object
 };
 
+/// Dim |dim| of output |output| has the size that the run writes to element |index| of the last output; the output's
+/// type has the largest size.
+struct FoundSize {
+  unsigned output, dim;
+  int64_t index;
+};
+
 /// The custom operators of a process. May be called from several threads.
 class CustomOperators {
 public:
@@ -29,9 +36,13 @@ public:
   virtual bool contains(llvm::StringRef domain, llvm::StringRef name) const = 0;
   /// Returns true if the shape rule of a registered operator accepts sizes that are expressions.
   virtual bool acceptsOpenSizes(llvm::StringRef domain, llvm::StringRef name) const = 0;
-  /// Applies the shape rule of a registered operator to |inputs|, whose sizes are numbers or expressions.
+  /// Returns true if a registered operator finds sizes when it runs; it then has one more output than its node.
+  virtual bool findsSizes(llvm::StringRef domain, llvm::StringRef name) const = 0;
+  /// Applies the shape rule of a registered operator to |inputs|, whose sizes are numbers or expressions. Adds the
+  /// sizes that the run finds to |found|.
   virtual llvm::Expected<llvm::SmallVector<mlir::RankedTensorType>>
-  infer(const CustomCall &call, llvm::ArrayRef<mlir::RankedTensorType> inputs, unsigned outputs) const = 0;
+  infer(const CustomCall &call, llvm::ArrayRef<mlir::RankedTensorType> inputs, unsigned outputs,
+        llvm::SmallVectorImpl<FoundSize> *found = nullptr) const = 0;
   /// Computes |outputs|. Fails if the shape rule does not give their types for |inputs|.
   virtual llvm::Error run(const CustomCall &call, llvm::ArrayRef<const HostTensor *> inputs,
                           llvm::MutableArrayRef<HostTensor> outputs) const = 0;

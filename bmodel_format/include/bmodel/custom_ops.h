@@ -28,6 +28,9 @@ const CustomOp *findCustomOp(const char *domain, const char *name);
 /// Returns true if the operator's shape rule accepts open sizes.
 bool acceptsOpenSizes(const CustomOp &op);
 
+/// Returns true if the operator finds sizes of its outputs when it runs.
+bool findsSizes(const CustomOp &op);
+
 /// Applies the shape rule to |call| and checks its result: sets dtype, rank, shape and bytes of the outputs. The bytes
 /// of an output with open sizes are 0, and its sizes are not checked. Without |call.combine_sizes|, all sizes are
 /// numbers.

@@ -9,6 +9,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 
@@ -103,6 +104,44 @@ SmallVector<Value> readInputs(NodeImporter &n) {
   return inputs;
 }
 
+/// Checks that |counts|, the last output, has an element for each size that the run finds.
+bool checkFoundSizes(NodeImporter &n, ArrayRef<FoundSize> found, RankedTensorType counts) {
+  for (const FoundSize &size : found) {
+    bool isVector = counts.getElementType().isInteger(64) && counts.getRank() == 1 && Shape(counts).isKnown();
+    if (size.output == n.numOutputs() || !isVector || size.index < 0 || size.index >= Shape(counts)[0].value()) {
+      n.fail(llvm::formatv("its shape rule gives output {0} a size that is found in element {1} of the last output, "
+                           "which has to be an i64 vector with that element; the operator needs the flag "
+                           "TESSERA_CUSTOM_OP_FINDS_SIZES",
+                           size.output, size.index));
+      return false;
+    }
+    if (!n.bindsSizes()) {
+      n.unsupported(llvm::formatv("a run finds size {1} of its output '{0}': pass --dims auto, or its range, e.g. "
+                                  "--dims {0}.{1}=0..100",
+                                  n.node.output(int(size.output)), size.dim));
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Cuts the outputs to the sizes that the run finds.
+void cutToFound(NodeImporter &n, ArrayRef<FoundSize> found, MutableArrayRef<Value> results) {
+  std::map<int64_t, Dim> bounds;
+  for (auto [i, dim, index] : found) {
+    Value &result = results[i];
+    SmallVector<Dim> sizes = NodeImporter::sizes(result);
+    auto known = bounds.find(index);
+    if (known == bounds.end()) {
+      Value element = n.slice(results.back(), {Dim(index)}, {Dim(1)}, {1});
+      known = bounds.try_emplace(index, n.bindCount(element, i, dim, maxOf(sizes[dim]))).first;
+    }
+    // A largest size that is open is at most what the symbol allows.
+    sizes[dim] = sizes[dim].isKnown() ? known->second : min(known->second, sizes[dim]);
+    result = n.slice(result, SmallVector<Dim>(sizes.size(), Dim(0)), sizes, SmallVector<int64_t>(sizes.size(), 1));
+  }
+}
+
 void importCustom(NodeImporter &n) {
   StringRef domain = normalizeDomain(n.node.domain());
   SmallVector<Value> inputs = readInputs(n);
@@ -113,16 +152,22 @@ void importCustom(NodeImporter &n) {
   SmallVector<RankedTensorType> inputTypes =
       llvm::map_to_vector(inputs, [](Value value) { return cast<RankedTensorType>(value.getType()); });
   CustomCall call{domain, n.node.op_type(), n.opset, attributes};
-  auto types = getCustomOperators()->infer(call, inputTypes, n.numOutputs());
+  unsigned count = n.numOutputs() + getCustomOperators()->findsSizes(domain, call.name);
+  SmallVector<FoundSize> found;
+  auto types = getCustomOperators()->infer(call, inputTypes, count, &found);
   if (!types) {
     return n.fail(types.takeError());
   }
+  if (!checkFoundSizes(n, found, types->back())) {
+    return;
+  }
   SmallVector<Type> list(types->begin(), types->end());
-  auto results = n.createMulti<CustomOp>(n.numOutputs(), inputs, n.b.getStringAttr(domain),
-                                         n.b.getStringAttr(call.name), n.b.getI64IntegerAttr(n.opset),
-                                         n.b.getStringAttr(attributes), n.b.getTypeArrayAttr(list));
-  for (auto [i, result] : llvm::enumerate(results)) {
-    n.setOutput(i, result);
+  auto results = n.createMulti<CustomOp>(count, inputs, n.b.getStringAttr(domain), n.b.getStringAttr(call.name),
+                                         n.b.getI64IntegerAttr(n.opset), n.b.getStringAttr(attributes),
+                                         n.b.getTypeArrayAttr(list));
+  cutToFound(n, found, results);
+  for (unsigned i = 0; i < n.numOutputs(); ++i) {
+    n.setOutput(i, results[i]);
   }
 }
 

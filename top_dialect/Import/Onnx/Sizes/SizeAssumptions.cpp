@@ -239,8 +239,10 @@ std::string adviceFor(const detail::UnequalSizes &sizes) {
   collectSymbols(sizes.b, symbols);
   std::string names =
       llvm::join(llvm::map_range(symbols, [](SizeSymbolAttr symbol) { return symbol.getName(); }), ", ");
-  return llvm::formatv("; {0} and {1} must be equal for all sizes of the range: narrow or fix {2} with --dims",
-                       toText(sizes.a), toText(sizes.b), names);
+  std::string a = toText(sizes.a), b = toText(sizes.b);
+  bool isRounded = llvm::StringRef(a).contains("floordiv") || llvm::StringRef(b).contains("floordiv");
+  return llvm::formatv("; {0} and {1} must be equal for all sizes of the range: narrow or fix {2} with --dims{3}", a, b,
+                       names, isRounded ? ", or give it a divisor, e.g. NAME=32..1280:32" : "");
 }
 
 } // namespace tessera::top::onnx_import
