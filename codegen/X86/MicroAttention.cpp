@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -66,13 +67,16 @@ private:
   void packPairs(Value from);
   void widen(Value from, Type element, int64_t length, int64_t stride);
   Value rowOfFeatures(Value from, Value key, int64_t first, Type type);
+  Value visibleKeys(Value first, Value count);
+  SmallVector<Value> overKeys(ArrayRef<Value> carried,
+                              function_ref<SmallVector<Value>(Value i, Value mask, ValueRange old)> body);
   void emitRows(Value first, Value count);
   void emitFewRows();
   int64_t scoreRows() const {
     return isDirect ? std::max(rows.mostRows(), direct.group() * FewQueries::kMostRows) : rows.mostRows();
   }
   void multiply(Value a, int64_t aStride, Dim steps, Value b, int64_t bStride, int64_t blocks, Value c, int64_t cStride,
-                int64_t tailLanes, int64_t count);
+                int64_t tailLanes, int64_t count, Value openSteps = {});
   Value score(Value row, Value base, Value i, Value mask);
   Value expOfNegative(Value x);
   void softmax(Value row, Value base, Value factor);
@@ -104,6 +108,7 @@ private:
   SmallVector<Value> at;                     ///< batch indices
   Value query, values, result;               ///< matrices
   Value packedKeys, packed, scores, factors; ///< scratch: panels of k, rows of v, scores of some rows and their factors
+  Value visible;                             ///< number of keys that the current rows may see
 };
 
 void MicroAttention::emit() {
@@ -241,9 +246,9 @@ void MicroAttention::packPairs(Value from) {
 }
 
 /// Computes c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]. Strides count 32-bit numbers. Only
-/// |tailLanes| columns of the last block are written.
+/// |tailLanes| columns of the last block are written. |openSteps|: |steps| that are known at run time.
 void MicroAttention::multiply(Value a, int64_t aStride, Dim steps, Value b, int64_t bStride, int64_t blocks, Value c,
-                              int64_t cStride, int64_t tailLanes, int64_t count) {
+                              int64_t cStride, int64_t tailLanes, int64_t count, Value openSteps) {
   TileShape shape;
   shape.kind = pairs ? TileKind::BF16 : TileKind::F32;
   shape.step = pairs ? PackedStep::bf16x2 : PackedStep::f32;
@@ -262,14 +267,50 @@ void MicroAttention::multiply(Value a, int64_t aStride, Dim steps, Value b, int6
     shape.rows.push_back(row * aStride * 4);
     to.rows.push_back(row * cStride);
   }
-  tiles.call(shape, to, {a, b, c, {}, {}, {}, shape.openSteps ? kb.index(steps) : Value(), {}, {}});
+  tiles.call(shape, to, {a, b, c, {}, {}, {}, shape.openSteps ? openSteps : Value(), {}, {}});
+}
+
+/// Returns the number of keys up to the last one that the mask shows to some of |count| rows from |first| on, rounded
+/// up to whole panels. The powers of the keys behind it are zero.
+Value MicroAttention::visibleKeys(Value first, Value count) {
+  Value keys = kb.index(s.keys), width = kb.constant(panelBlocks * kBlock);
+  if (!s.isMasked || s.keys.isKnown()) {
+    return keys;
+  }
+  Value hidden = kb.floatConstant(vectorType(), -std::numeric_limits<double>::infinity());
+  Value end = kb.forLoop(kb.constant(0), count, 1, width, [&](Value row, ValueRange most) {
+    return overRow(kb, s.keys, lanes, most[0], [&](Value i, Value active, ValueRange old) {
+      Value mask = keepActive(kb, active, s.loadMask(at, kb.add(first, row), i, lanes, active), hidden);
+      Value isVisible = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UNE, mask, hidden);
+      Value any = vector::ReductionOp::create(kb.b, vector::CombiningKind::OR, isVisible);
+      Value last = arith::SelectOp::create(kb.b, any, kb.add(i, lanes), old[0]);
+      return SmallVector<Value>{kb.max(old[0], last)};
+    });
+  })[0];
+  return kb.min(keys, kb.mul(kb.div(kb.add(end, panelBlocks * kBlock - 1), panelBlocks * kBlock), width));
+}
+
+/// Iterates over the visible keys like overRow().
+SmallVector<Value>
+MicroAttention::overKeys(ArrayRef<Value> carried,
+                         function_ref<SmallVector<Value>(Value i, Value mask, ValueRange old)> body) {
+  if (s.keys.isKnown()) {
+    return overRow(kb, s.keys, lanes, carried, body);
+  }
+  Value whole = kb.mul(kb.div(visible, lanes), lanes);
+  SmallVector<Value> values =
+      kb.forLoop(kb.constant(0), whole, lanes, carried, [&](Value i, ValueRange old) { return body(i, Value(), old); });
+  return kb.ifElseAll(
+      kb.less(whole, visible), [&] { return body(whole, kb.maskBelow(lanes, kb.sub(visible, whole)), values); },
+      values);
 }
 
 void MicroAttention::emitRows(Value first, Value count) {
   int64_t width = panelBlocks * kBlock;
+  visible = visibleKeys(first, count);
   Value a = floats(query, kb.mul(first, depth));
   rows.forTiles(count, [&](Value row, int64_t rowsOfTile) {
-    kb.forLoop(0, tessera::ceilDiv(s.keys, width), 1, [&](Value panel) {
+    kb.forLoop(kb.constant(0), kb.div(kb.add(visible, width - 1), width), 1, [&](Value panel) {
       Value to = kb.add(kb.mul(row, scoreStride), kb.mul(panel, width));
       multiply(floats(a, kb.mul(row, depth)), depth, depth, floats(packedKeys, kb.mul(panel, width * depth)), width,
                panelBlocks, floats(scores, to), scoreStride, kBlock, rowsOfTile);
@@ -287,6 +328,7 @@ void MicroAttention::emitRows(Value first, Value count) {
 void MicroAttention::emitFewRows() {
   const int64_t group = direct.group();
   Value count = kb.index(s.queries);
+  visible = kb.index(s.keys);
   auto forRows = [&](function_ref<void(Value row, Value number)> body) {
     kb.forLoop(kb.constant(0), count, 1, [&](Value row) {
       kb.forLoop(kb.constant(0), kb.constant(group), 1, [&](Value head) {
@@ -311,13 +353,14 @@ void MicroAttention::emitFewRows() {
 /// Multiplies |count| rows of powers of the group, from |row| on, with v. |y|: the result of the group.
 void MicroAttention::multiplyValues(Value row, int64_t count, Value y) {
   Value from = floats(scores, kb.mul(row, scoreStride)), to = kb.mul(row, s.features);
+  Value steps = pairs ? kb.div(kb.add(visible, 1), 2) : visible;
   int64_t valueStride = featuresPadded; // equals the stride of v itself if v is not packed
   for (int64_t block = 0; block < featuresPadded / kBlock; block += panelBlocks) {
     int64_t blocks = std::min(panelBlocks, featuresPadded / kBlock - block);
     bool last = (block + blocks) * kBlock == featuresPadded;
     int64_t tail = last && s.features % kBlock ? s.features % kBlock : kBlock;
     multiply(from, scoreStride, keySteps, floats(values, block * kBlock), valueStride, blocks,
-             floats(y, kb.add(to, block * kBlock)), s.features, tail, count);
+             floats(y, kb.add(to, block * kBlock)), s.features, tail, count, steps);
   }
 }
 
@@ -356,11 +399,11 @@ void MicroAttention::softmax(Value row, Value base, Value factor) {
   Type f32 = kb.b.getF32Type();
   Value lowest = lowestValue(kb, f32, vectorType(), false), zeros = kb.zero(vectorType());
   auto maximum = [&](Value a, Value b) { return emitExtremum(kb, f32, a, b, false); };
-  Value best = overRow(kb, s.keys, lanes, lowest, [&](Value i, Value mask, ValueRange old) {
+  Value best = overKeys(lowest, [&](Value i, Value mask, ValueRange old) {
     return SmallVector<Value>{maximum(old[0], keepActive(kb, mask, score(row, base, i, mask), lowest))};
   })[0];
   best = kb.splat(s.referenceOf(reduceLanes(kb, best, maximum)), lanes);
-  Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
+  Value total = overKeys(zeros, [&](Value i, Value mask, ValueRange old) {
     Value power = expOfNegative(arith::SubFOp::create(kb.b, score(row, base, i, mask), best));
     power = keepActive(kb, mask, power, zeros);
     if (pairs) { // bf16 take half the space, so no product is overwritten before it is read

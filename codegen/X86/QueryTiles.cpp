@@ -21,10 +21,17 @@ static int64_t partsOf(int64_t batch, int64_t rows, int64_t pieces) {
   return parts - (parts > 1 && parts % 2);
 }
 
+/// Returns the rows of a part if their number is symbolic. A prompt has many rows even if one is likely, and each part
+/// packs k again.
+static int64_t openRows(int64_t likely, int64_t parts, int64_t largest) {
+  constexpr int64_t kRowsOfPrompt = 128;
+  return llvm::alignTo(std::max(kRowsOfPrompt, ceilDiv(likely, parts)), largest);
+}
+
 QueryTiles::QueryTiles(const kernels::AttentionShape &shape, int64_t largest)
     : shape(shape), kb(shape.kb), largest(largest), likely(likelyOf(shape.queries)), rows(likely, largest),
       parts(partsOf(likelyOf(kernels::multiply(shape.batchDims())), likely, rows.pieces)),
-      rowsOfPart(llvm::alignTo(std::max<int64_t>(1, ceilDiv(likely, parts)), largest)) {}
+      rowsOfPart(openRows(likely, parts, largest)) {}
 
 SmallVector<Dim> QueryTiles::space() const {
   SmallVector<Dim> sizes(shape.batchDims());

@@ -64,6 +64,47 @@ TEST(Attention, SharedCaches) {
   }
 }
 
+/// Hides keys of |mask|, [..., rows, keys], from each row: those behind one, those before another one, or any. Rows see
+/// at least one key.
+void hideKeys(tessera::top::HostTensor &mask, std::mt19937 &random) {
+  const int64_t keys = mask.getShape().back();
+  llvm::MutableArrayRef<float> values(reinterpret_cast<float *>(mask.getBytes().data()), size_t(mask.getNumElements()));
+  const bool isCausal = random() % 2, isWindow = random() % 2, hasHoles = random() % 4 == 0;
+  int64_t last = int64_t(random() % uint64_t(keys));
+  for (; !values.empty(); values = values.drop_front(size_t(keys))) {
+    last = isCausal ? std::min(last + 1, keys - 1) : int64_t(random() % uint64_t(keys));
+    const int64_t first = isWindow ? int64_t(random() % uint64_t(last + 1)) : 0;
+    for (int64_t key = 0; key < keys; ++key) {
+      if (key > last || key < first || (key != last && hasHoles && random() % 8 != 0)) {
+        values[size_t(key)] = -std::numeric_limits<float>::infinity();
+      }
+    }
+  }
+}
+
+/// Tests rows whose mask hides keys, which kernels for an open number of keys skip, with more rows than a launch tile.
+TEST(Attention, HiddenKeys) {
+  std::mt19937 random(5);
+  auto pick = [&](std::initializer_list<int64_t> from) { return from.begin()[random() % from.size()]; };
+  for (int i = 0; i < 8; ++i) {
+    const char *element = i % 3 ? "f32" : "bf16", *query = i % 6 ? "f32" : "bf16";
+    int64_t heads = pick({1, 2}), group = pick({1, 3}), rows = pick({5, 6, 7, 13, 150, 270}),
+            keys = pick({1, 2, 15, 16, 17, 31, 33, 64, 131, 200}), e = pick({16, 20, 64}), f = pick({16, 24, 64});
+    std::string q = tensor({heads, group, rows, e}, query), k = tensor({heads, 1, keys, e}, element),
+                v = tensor({heads, 1, keys, f}, element), y = tensor({heads, group, rows, f}),
+                m = tensor({heads, random() % 2 ? 1 : group, random() % 4 ? rows : 1, keys}),
+                text = formatv("(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{ %y = device.attention %q, %k, %v, %m "
+                               "{{scale = 0.3 : f64} : ({0}, {1}, {2}, {3}) -> {4} return %y : {4} }",
+                               q, k, v, m, y);
+    CheckOptions options;
+    options.overwrite = [&](auto inputs) { hideKeys(inputs[3], random); };
+    options.relative = i % 6 ? 1e-5 : 1e-2;
+    for (const X86Target &target : targetsFor(text)) {
+      EXPECT_EQ(checkOpenKernel(text, target, options), "") << target.name().str() << "\n" << text;
+    }
+  }
+}
+
 /// Tests scores so far apart that powers vanish, and that rows whose mask is the lowest float, or -inf for all keys but
 /// one, do not become NaN.
 TEST(Attention, WideScores) {
