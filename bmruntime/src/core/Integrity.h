@@ -8,8 +8,9 @@
 namespace bmrt::core {
 
 /// Compares all chunk hashes, with a second thread if there is much data. With |trustConstants|, skips constants and
-/// attachments and does not touch their pages.
-bool checkIntegrity(const bmodel::ModelView &view, bool trustConstants, bmodel::Status &status);
+/// attachments and does not touch their pages. With |isMapped|, the view is a mapping of a file, and pages of large
+/// constants take no memory afterwards until they are read again.
+bool checkIntegrity(const bmodel::ModelView &view, bool trustConstants, bool isMapped, bmodel::Status &status);
 
 } // namespace bmrt::core
 

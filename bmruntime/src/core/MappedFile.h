@@ -30,6 +30,7 @@ public:
 
   const unsigned char *data() const { return start; }
   uint64_t bytes() const { return length; }
+  bool isMapped() const { return owned; }
 
 private:
   const unsigned char *start = nullptr;

@@ -25,7 +25,7 @@ bmrt_code_t bmrt_model_t::open(MappedFile mapped, const char *name, const bmrt_o
   file = std::move(mapped);
   bmodel::Status cause;
   if (!bmodel::openModel(file.data(), file.bytes(), view, cause) ||
-      !checkIntegrity(view, options.trust_constants, cause)) {
+      !checkIntegrity(view, options.trust_constants, file.isMapped(), cause)) {
     return fail(status, cause, name);
   }
   BMRT_RETURN_IF_ERROR(chooseDevices(options.device, status));
