@@ -215,7 +215,9 @@ def test_wrong_texts_and_flags(folder: Path, text: Path, tmp_path: Path) -> None
     assert "requires --task perplexity" in message(
         model, "--task", "agreement", "--data", text, "--context", 64, status=2
     )
-    assert "needs calibration" in message(folder / "s.gguf", *perplexity, text, "--quantize", "F32,INT8", status=2)
+    document, screen = accuracy(folder / "s.gguf", *perplexity, text, "--quantize", "F32,INT8", status=2)
+    assert "needs calibration" in document["error"]["message"]
+    assert "compile s.gguf F32" not in screen  # the list is checked first
     other = data_path("data:models/llm/stories260k.onnx")
     assert "not a decoder with caches" in message(other, *perplexity, text, status=4)
 
