@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a checkpoint of architecture llama with random weights: a .gguf file, or a Hugging Face folder with --form BF16.
+"""Writes a checkpoint of architecture llama with random weights: a .gguf file, or with --form BF16 a Hugging Face
+folder.
 
     build/bin/tessera-python regression/random_checkpoint.py tiny.gguf --form Q4_0    # the shape of TinyLlama-1.1B
 
