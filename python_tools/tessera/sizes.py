@@ -44,8 +44,9 @@ def parse_at(text: str, stage: Mapping[str, Any], flag: str = "--at") -> dict[st
     for part in text.split(","):
         name, _, value = part.partition("=")
         if name not in known:
-            names = ", ".join(known) or "none"
-            raise TesseraError(f"{flag}: the model has no size '{name}'", hint=f"its sizes are: {names}")
+            fixed = "all of its sizes are fixed; model_transform or tessera run with --dims keeps sizes open"
+            hint = f"its sizes are: {', '.join(known)}" if known else fixed
+            raise TesseraError(f"{flag}: the model has no size '{name}'", hint=hint)
         dim, count = known[name], int(value) if value.isdecimal() else -1
         if not dim["min"] <= count <= dim["max"] or count % dim["divisor"]:
             raise TesseraError(f"{flag}: {part} is not possible, allowed is {describe(dim)}")

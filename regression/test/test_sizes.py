@@ -417,6 +417,8 @@ def test_run_at(tmp_path: Path) -> None:
     assert all(row["comparison"]["passed"] for row in result["sizes"]) and result["verdict"] == "PASS"
     both = run_tool(*run, "--at", "batch=1", "--input", "x.npz")
     assert both.returncode == 2 and "--at is for random input" in both.stdout + both.stderr
+    fixed = run_tool(*run[:3], "--input_shapes", "[[1,3,8,8]]", "--at", "batch=1")
+    assert fixed.returncode == 1 and "--dims keeps sizes open" in fixed.stdout + fixed.stderr
 
 
 def test_tools_at(tmp_path: Path) -> None:
