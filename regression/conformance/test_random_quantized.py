@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import random_quantized  # noqa: E402
 from engines import supported_isas  # noqa: E402
 
-SEEDS = range(36)
+SEEDS = range(24)
 
 
 def test_integers_are_equal_everywhere() -> None:
@@ -28,17 +28,17 @@ def test_integers_are_equal_everywhere() -> None:
 
 
 def test_npus_and_their_hosts_give_the_same() -> None:
-    results = list(random_quantized.run_seeds(range(100, 160), os.cpu_count() or 1, variants=random_quantized.NPUS))
+    results = list(random_quantized.run_seeds(range(100, 130), os.cpu_count() or 1, variants=random_quantized.NPUS))
     assert not [fault for fault, _, _ in results if fault], "\n".join(fault for fault, _, _ in results)
-    assert sum(compared for _, compared, _ in results) > 20_000
+    assert sum(compared for _, compared, _ in results) > 10_000
 
 
 def test_products_of_activations_are_equal_everywhere() -> None:
-    seeds = range(301, 385, 3)  # seeds with activation products
+    seeds = range(301, 385, 6)  # seeds with activation products
     variants = (*random_quantized.VARIANTS, "npu-base", "npu-pro")
     results = list(random_quantized.run_seeds(seeds, os.cpu_count() or 1, variants=variants))
     assert not [fault for fault, _, _ in results if fault], "\n".join(fault for fault, _, _ in results)
-    assert sum(compared for _, compared, _ in results) > 20_000
+    assert sum(compared for _, compared, _ in results) > 10_000
 
 
 @pytest.mark.parametrize("seed", [69, 443])
