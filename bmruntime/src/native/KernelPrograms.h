@@ -19,7 +19,7 @@ void *findKernel(bmrt_program_t *program, const char *symbol);
 bmrt_code_t findContract(bmrt_program_t *program, const char *symbol, const char *advice, const void **out,
                          bmrt_status_t *status);
 
-/// What distinguishes a family of CPUs. |advice| is as above.
+/// Describes a family of CPUs. |advice| is as above.
 struct CpuFamily {
   const char *name, *advice;
   const ElfMachine *machine;
