@@ -115,7 +115,7 @@ static bool hasTileRows(device::MatMulOp matmul) {
 
 bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target) {
   constexpr int64_t kBytesWithoutFma = 16; // vector bytes of chips without FMA
-  RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
+  RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB());
   if (device::isOrderedContraction(matmul) && target.vectorBytes == kBytesWithoutFma) {
     return false; // without FMA, the register tile does not fuse as ordered sums require
   }
