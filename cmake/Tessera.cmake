@@ -17,6 +17,39 @@ function(tessera_target_options target)
   endif()
 endfunction()
 
+# tessera_unity(name) compiles the sources of a target in groups: those of one folder, up to TESSERA_UNITY_BYTES. A group
+# parses headers and instantiates their templates once. Sources with their own flags are compiled alone. Files of one
+# folder must not define a name twice, not even in anonymous namespaces.
+option(TESSERA_UNITY "Compile several sources at once" ON)
+set(TESSERA_UNITY_BYTES 36000) # an edit compiles one group again: a few seconds
+function(tessera_unity target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(SORT sources)
+  list(LENGTH sources count)
+  set_target_properties(${target} PROPERTIES TESSERA_GROUPS ${count})
+  if(NOT TESSERA_UNITY)
+    return()
+  endif()
+  set(group 0)
+  set(bytes 0)
+  set(last_folder "")
+  foreach(source ${sources})
+    get_filename_component(path ${source} ABSOLUTE)
+    get_filename_component(folder ${path} DIRECTORY)
+    file(SIZE ${path} size)
+    math(EXPR bytes "${bytes} + ${size}")
+    if(bytes GREATER TESSERA_UNITY_BYTES OR NOT folder STREQUAL last_folder)
+      math(EXPR group "${group} + 1")
+      set(bytes ${size})
+    endif()
+    set(last_folder ${folder})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ON UNITY_BUILD_MODE GROUP UNITY_BUILD_RELOCATABLE ON TESSERA_GROUPS ${group})
+endfunction()
+
 # tessera_precompile(bmrt_run <algorithm> <vector>) parses headers that most sources of a target include only once.
 # Sources must nevertheless include what they use. Turn TESSERA_PCH off to find missing includes, or if several source
 # trees share one ccache.
@@ -30,23 +63,37 @@ function(tessera_precompile target)
   endif()
 endfunction()
 
-# tessera_gtest(name SOURCES a_test.cpp LIBS x y PRECOMPILE <headers besides gtest's>) defines a gtest binary.
+# Sets the options of test code. It is not optimised, because that takes longer than running it.
+function(tessera_test_options target)
+  tessera_target_options(${target})
+  tessera_unity(${target})
+  target_compile_options(${target} PRIVATE -O0)
+endfunction()
+
+# tessera_gtest(name SOURCES a_test.cpp LIBS x y PRECOMPILE <headers besides gtest's>) defines a gtest binary. OPTIMISED:
+# its sources compute for seconds.
 function(tessera_gtest name)
   if(NOT TESSERA_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMISED" "" "SOURCES;LIBS;PRECOMPILE" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  tessera_target_options(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gtest_main)
-  if(MLIR IN_LIST ARG_LIBS)
+  if(MLIR IN_LIST ARG_LIBS) # these run kernels and whole networks
+    tessera_target_options(${name})
     # Use the flags of the compiler's libraries, so that the test can use their precompiled header.
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE -fPIC)
     tessera_use_pch(${name})
   else()
-    list(LENGTH ARG_SOURCES sources)
-    if(sources GREATER 3)
+    if(ARG_OPTIMISED)
+      tessera_target_options(${name})
+      tessera_unity(${name})
+    else()
+      tessera_test_options(${name})
+    endif()
+    get_target_property(groups ${name} TESSERA_GROUPS)
+    if(groups GREATER 2)
       tessera_precompile(${name} <gtest/gtest.h> <algorithm> <string> <vector> ${ARG_PRECOMPILE})
     endif()
   endif()

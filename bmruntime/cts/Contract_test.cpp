@@ -20,13 +20,13 @@ using namespace bmrt::cts;
 
 namespace {
 
-struct Case {
+struct ContractCase {
   const char *name;
   std::function<void(bmodel::test::AddRelu &)> alter;
   const char *message;
 };
 
-void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
+void PrintTo(const ContractCase &c, std::ostream *out) { *out << c.name; }
 
 LaunchDefT &launch(bmodel::test::AddRelu &m, size_t step = 0) { return *m.subnet().plan[step]->op.AsLaunchDef(); }
 
@@ -37,7 +37,7 @@ uint32_t addFloats(bmodel::test::AddRelu &m, int64_t floats) {
   return slot;
 }
 
-const Case cases[] = {
+const ContractCase contractCases[] = {
     {"MoreTiles", [](auto &m) { launch(m).tile_count = 65; },
      "step 0: kernel 'add' is launched in 65 tiles, its code has 64"},
     {"FewerTiles", [](auto &m) { launch(m, 1).tile_count = 63; }, "step 1: kernel 'relu' is launched in 63 tiles"},
@@ -74,7 +74,7 @@ const Case cases[] = {
      "is launched with dims"},
 };
 
-class Contract : public testing::TestWithParam<Case> {};
+class Contract : public testing::TestWithParam<ContractCase> {};
 
 TEST_P(Contract, IsHeld) {
   bmodel::test::AddRelu model(contractCode(), 1024);
@@ -87,7 +87,7 @@ TEST_P(Contract, IsHeld) {
   EXPECT_NE(std::string(status.message).find(GetParam().message), std::string::npos) << status.message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Contract, Contract, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(Contract, Contract, testing::ValuesIn(contractCases),
                          [](const auto &info) { return info.param.name; });
 
 TEST(Contracts, AModelThatKeepsThemRuns) {

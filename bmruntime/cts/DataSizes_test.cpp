@@ -107,15 +107,15 @@ TEST(DataSizes, SettingShapesForgetsTheLastRun) {
   EXPECT_EQ(net.outputs()[2].bytes, 17u * 17 * 4);
 }
 
-struct Case {
+struct DataSizesCase {
   const char *name;
   std::function<void(DataSizedModel &)> alter;
   const char *message;
 };
 
-void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
+void PrintTo(const DataSizesCase &c, std::ostream *out) { *out << c.name; }
 
-const Case cases[] = {
+const DataSizesCase dataSizesCases[] = {
     {"Tiles", [](DataSizedModel &m) { m.dataLaunch().tile_count_slot = int32_t(m.tiles); },
      "step 4: kernel 'add_pairs' is launched in 25 tiles, its code has 15 at these sizes"},
     {"Rows", [](DataSizedModel &m) { m.dataLaunch().dims[0] = m.n; },
@@ -139,7 +139,7 @@ const Case cases[] = {
     {"WritesNoDim", [](DataSizedModel &m) { m.lastWrite().slot = 99; }, "source is dim slot 99"},
 };
 
-class DataSizeContract : public testing::TestWithParam<Case> {};
+class DataSizeContract : public testing::TestWithParam<DataSizesCase> {};
 
 TEST_P(DataSizeContract, IsHeld) {
   DataSizedModel model;
@@ -154,7 +154,7 @@ TEST_P(DataSizeContract, IsHeld) {
   EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(DataSizeContract, DataSizeContract, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(DataSizeContract, DataSizeContract, testing::ValuesIn(dataSizesCases),
                          [](const auto &info) { return info.param.name; });
 
 } // namespace

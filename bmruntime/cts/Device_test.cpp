@@ -72,8 +72,6 @@ std::string rejectionOf(AddReluOn &model, bmrt_code_t code) {
   return "";
 }
 
-bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
-
 class OnChips : public testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(Families, OnChips, testing::Values("abacus", "later"),
                          [](const auto &info) { return std::string(info.param); });

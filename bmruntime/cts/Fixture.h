@@ -63,6 +63,8 @@ inline std::vector<float> addRelu(const std::vector<float> &x, const std::vector
   return y;
 }
 
+inline bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+
 inline std::vector<float> someInput(size_t count) {
   std::vector<float> x(count);
   for (size_t i = 0; i < count; ++i) {

@@ -33,8 +33,6 @@ std::string writeAndOpen(TestModel &model, bmrt_code_t expected) {
   return error;
 }
 
-bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
-
 /// The bytes of a file, aligned to 64.
 class AlignedCopy {
 public:

@@ -37,15 +37,15 @@ std::string errorOf(TestModel &model) {
   }
 }
 
-struct Case {
+struct SizeContractCase {
   const char *name;
   std::function<void(SizedModel &)> alter;
   const char *message;
 };
 
-void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
+void PrintTo(const SizeContractCase &c, std::ostream *out) { *out << c.name; }
 
-const Case cases[] = {
+const SizeContractCase sizeContractCases[] = {
     {"Valid", [](SizedModel &) {}, ""},
     // Rejected when the file is loaded.
     {"RangeOfASlot", [](SizedModel &m) { m.stage().dims[m.m]->max = 12; },
@@ -101,7 +101,7 @@ const Case cases[] = {
      "tensor 'view' of 12 bytes at 128 exceeds the 108 bytes of 's' at these sizes"},
 };
 
-class SizeContract : public testing::TestWithParam<Case> {};
+class SizeContract : public testing::TestWithParam<SizeContractCase> {};
 
 TEST_P(SizeContract, IsHeld) {
   SizedModel model;
@@ -113,7 +113,7 @@ TEST_P(SizeContract, IsHeld) {
   EXPECT_NE(error.find(GetParam().message), std::string::npos) << error;
 }
 
-INSTANTIATE_TEST_SUITE_P(SizeContract, SizeContract, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(SizeContract, SizeContract, testing::ValuesIn(sizeContractCases),
                          [](const auto &info) { return info.param.name; });
 
 /// A kernel without dims accesses the largest size of its tensors, whatever their actual size.

@@ -15,7 +15,7 @@ using tessera::quant::Histogram;
 
 namespace {
 
-std::vector<float> randomValues(size_t count, unsigned seed) {
+std::vector<float> randomHistogramValues(size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(0.3f, 2.0f);
   std::vector<float> values(count);
@@ -45,7 +45,7 @@ std::map<uint32_t, uint64_t> countsOf(const Histogram &histogram) {
 
 TEST(Histogram, CountsAsTheNaiveOne) {
   for (size_t count : {0u, 1u, 7u, 2047u, 2048u, 2049u, 50001u}) {
-    const std::vector<float> values = randomValues(count, unsigned(count));
+    const std::vector<float> values = randomHistogramValues(count, unsigned(count));
     Histogram histogram;
     histogram.observe(values.data(), count, 0);
     EXPECT_EQ(countsOf(histogram), countNaively(values));
@@ -58,7 +58,7 @@ TEST(Histogram, CountsAsTheNaiveOne) {
 }
 
 TEST(Histogram, SplitsAndOrdersAgree) {
-  const std::vector<float> values = randomValues(10000, 3);
+  const std::vector<float> values = randomHistogramValues(10000, 3);
   Histogram whole, merged, left, right;
   whole.observe(values.data(), values.size(), 5);
   right.observe(values.data() + 1234, values.size() - 1234, 5);
@@ -91,7 +91,7 @@ TEST(Histogram, SamplesOfAnySizeHaveOneVote) {
 }
 
 TEST(Histogram, BadValuesAreCountedApart) {
-  std::vector<float> values = randomValues(5000, 4);
+  std::vector<float> values = randomHistogramValues(5000, 4);
   const std::vector<float> good(values.begin(), values.end());
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   // A NaN whose only mantissa bits are low ones shares the leading bits, and thus the bin, of infinity.
@@ -121,7 +121,7 @@ TEST(Histogram, NegativesAndDenormals) {
 }
 
 TEST(FakeQuantise, EqualsTheFormula) {
-  std::vector<float> values = randomValues(3000, 11);
+  std::vector<float> values = randomHistogramValues(3000, 11);
   values.insert(values.end(), {0.25f, 0.75f, 1.25f, -0.25f, 1e30f, -1e30f, -0.0f});
   for (auto [scale, zero] : {std::pair(0.5f, 0), std::pair(0.031f, -128), std::pair(0.02f, 17)}) {
     std::vector<float> rounded = values;
@@ -134,7 +134,7 @@ TEST(FakeQuantise, EqualsTheFormula) {
 }
 
 TEST(Distance, LeavesOutWhatIsNotFinite) {
-  std::vector<float> wanted = randomValues(1003, 5), got = randomValues(1003, 6);
+  std::vector<float> wanted = randomHistogramValues(1003, 5), got = randomHistogramValues(1003, 6);
   wanted[3] = std::numeric_limits<float>::infinity(), got[40] = std::numeric_limits<float>::quiet_NaN();
   double noise = 0, power = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {

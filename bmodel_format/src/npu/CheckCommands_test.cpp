@@ -14,7 +14,7 @@ using namespace bmodel::npu;
 
 namespace {
 
-const Chip base = chipNamed("npu-base"), odd = oddChip();
+const Chip baseChip = chipNamed("npu-base"), odd = oddChip();
 
 Tensor tensor(Region region, uint64_t offset, Type type, int32_t columns = 8) {
   int32_t size = int32_t(sizeOf(type));
@@ -112,7 +112,7 @@ pick_command good<pick_command>() {
 }
 
 template <typename Command>
-std::string faultOf(const Command &command, const Chip &chip = base) {
+std::string faultOf(const Command &command, const Chip &chip = baseChip) {
   Descriptor descriptor = encode(command);
   descriptor.header.id = 1;
   Status status;
@@ -123,7 +123,7 @@ std::string faultOf(const Command &command, const Chip &chip = base) {
 
 /// Applies `change` to a valid command; returns the message without the prefix that names the command.
 template <typename Command>
-std::string faultAfter(void (*change)(Command &), const Chip &chip = base) {
+std::string faultAfter(void (*change)(Command &), const Chip &chip = baseChip) {
   Command command = good<Command>();
   EXPECT_EQ(faultOf(command), "");
   change(command);

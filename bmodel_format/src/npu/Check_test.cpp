@@ -61,7 +61,7 @@ std::vector<Descriptor> pipeline() {
 
 RegionSizes sizesOf() { return {.constants = 8, .io = {kTiles * kTileBytes, kTiles * kTileBytes}, .inputs = 1}; }
 
-std::string faultOf(const std::vector<Descriptor> &stream, RegionSizes sizes = sizesOf()) {
+std::string streamFault(const std::vector<Descriptor> &stream, RegionSizes sizes = sizesOf()) {
   Status status;
   bool good = checkOperands(stream.data(), stream.size(), base, sizes, status) &&
               checkOrder(stream.data(), stream.size(), base, sizes, status);
@@ -70,17 +70,17 @@ std::string faultOf(const std::vector<Descriptor> &stream, RegionSizes sizes = s
 }
 
 template <typename Command>
-std::string faultAfter(std::vector<Descriptor> stream, size_t index, void (*change)(Command &)) {
+std::string streamFaultAfter(std::vector<Descriptor> stream, size_t index, void (*change)(Command &)) {
   Command command = stream[index].as<Command>();
   change(command);
   Header header = stream[index].header;
   stream[index] = encode(command), stream[index].header = header;
-  return faultOf(stream);
+  return streamFault(stream);
 }
 
 } // namespace
 
-TEST(Check, APipelineIsSafe) { EXPECT_EQ(faultOf(pipeline()), ""); }
+TEST(Check, APipelineIsSafe) { EXPECT_EQ(streamFault(pipeline()), ""); }
 
 TEST(Check, EveryWaitThatMattersIsMissed) {
   std::vector<Descriptor> good = pipeline();
@@ -92,7 +92,7 @@ TEST(Check, EveryWaitThatMattersIsMissed) {
     ++waits;
     std::vector<Descriptor> bad = good;
     --bad[i].header.wait;
-    caught += faultOf(bad) != "";
+    caught += streamFault(bad) != "";
   }
   // A load's wait is implied by the wait of the store before it; all others are needed.
   EXPECT_EQ(waits, 2 * kTiles + kTiles - 2);
@@ -102,23 +102,24 @@ TEST(Check, EveryWaitThatMattersIsMissed) {
 TEST(Check, RacesNameBothCommands) {
   std::vector<Descriptor> bad = pipeline();
   bad[2].header.wait = 0; // the first square
-  EXPECT_EQ(faultOf(bad), "command 0 (copy) and command 2 (map) may run at the same time; both touch byte 0 of lane 0, "
-                          "one writes it: operands y and a");
+  EXPECT_EQ(streamFault(bad),
+            "command 0 (copy) and command 2 (map) may run at the same time; both touch byte 0 of lane 0, "
+            "one writes it: operands y and a");
 }
 
 TEST(Check, UnwrittenBytesAreNotRead) {
-  EXPECT_EQ(faultAfter<map_command>(pipeline(), 2, [](map_command &c) { c.a.offset += 2048; }),
+  EXPECT_EQ(streamFaultAfter<map_command>(pipeline(), 2, [](map_command &c) { c.a.offset += 2048; }),
             "command 2 (map) reads byte 2048 of lane 0, which no command has written: operand a");
   // 40 channels occupy 32 lanes and then 8 lanes again; only those 8 lanes have a second row.
-  EXPECT_EQ(faultAfter<map_command>(pipeline(), 2, [](map_command &c) { c.shape.dims[1] = 41; }),
+  EXPECT_EQ(streamFaultAfter<map_command>(pipeline(), 2, [](map_command &c) { c.shape.dims[1] = 41; }),
             "command 2 (map) reads byte 64 of lane 8, which no command has written: operand a");
   std::vector<Descriptor> shorter = pipeline();
   shorter.pop_back();
-  EXPECT_EQ(faultOf(shorter), "byte 10240 of buffer 1, an output, is never written");
+  EXPECT_EQ(streamFault(shorter), "byte 10240 of buffer 1, an output, is never written");
 }
 
 TEST(Check, OperandsStayInTheirRegions) {
-  auto load = [](void (*change)(copy_command &)) { return faultAfter<copy_command>(pipeline(), 0, change); };
+  auto load = [](void (*change)(copy_command &)) { return streamFaultAfter<copy_command>(pipeline(), 0, change); };
   EXPECT_EQ(load([](copy_command &c) { c.y.offset = base.laneBytes - 64; }),
             "command 0 (copy): operand y reaches outside its region");
   EXPECT_EQ(load([](copy_command &c) { c.x.offset = kTiles * kTileBytes - 100; }),
@@ -142,7 +143,7 @@ TEST(Check, OperandsStayInTheirRegions) {
 }
 
 TEST(Check, ComputeWorksOnLocalMemoryAndTypesOfTheChip) {
-  auto square = [](void (*change)(map_command &)) { return faultAfter<map_command>(pipeline(), 2, change); };
+  auto square = [](void (*change)(map_command &)) { return streamFaultAfter<map_command>(pipeline(), 2, change); };
   EXPECT_EQ(square([](map_command &c) { c.a = tile(Region::io, 0); }),
             "command 2 (map): operand a lies outside the chip: compute commands work on local memory");
   EXPECT_EQ(square([](map_command &c) { c.length = 0; }), "command 2 (map): length: must be 1 to 64 instructions");
@@ -172,7 +173,7 @@ TEST(Check, AssignedWaitsAreThoseThatMatter) {
     command.header.id = command.header.wait = 0;
   }
   assignWaits(again, base);
-  EXPECT_EQ(faultOf(again), "");
+  EXPECT_EQ(streamFault(again), "");
   size_t waits = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
     EXPECT_EQ(again[i].header.id, stream[i].header.id);
