@@ -18,8 +18,8 @@ public:
   PanelTile(kernels::KernelBuilder &kb, mlir::Type row, mlir::Type column, mlir::Type sum, int64_t depth)
       : kb(kb), row(row), column(column), sum(sum), depth(depth) {}
 
-  /// Returns true if the kernel's operands 0 and 1 and its result are not
-  /// empty and of known sizes, row-major, and of element types with which panels compute sums of type |accumulator|.
+  /// Returns true if the kernel's operands 0 and 1 and its result are row-major, not empty and of known sizes, and if
+  /// panels compute sums of type |accumulator| from the operands' element types.
   static bool supports(kernels::KernelBuilder &kb, mlir::Type accumulator);
 
   mlir::Type panelElement() const;
